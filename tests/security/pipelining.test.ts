@@ -102,7 +102,7 @@ test('at most requestsBehindMax requests wait behind another one; one more close
 
 test('a client that hangs up leaves nothing of the requests that it sent behind another one', async () => {
   const bytesMax = 300_000
-  const outgoing = { bytesMax, patienceMs: 60_000, bytesPerSecondMin: 1024 }
+  const outgoing = { bytesMax: 2 * bytesMax, patienceMs: 60_000, bytesPerSecondMin: 1024 }
   const { url, release, count } = await listen({ incomingBytesMax: bytesMax, outgoing })
   for (let n = 0; n < 4; n++) {
     const { finished } = count()

@@ -15,6 +15,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
+const [someone, another] = ['198.51.100.1', '198.51.100.2'] as const
 let printing: Promise<void> | undefined
 
 /** Starts the service's HTTP server with shorter deadlines, and one answer of many bytes. */
@@ -44,6 +45,10 @@ async function listen(options: Partial<HttpOptions>, bytes = 0): Promise<string>
     done()
   })
   fastify.get('/large', async () => 'x'.repeat(bytes))
+  fastify.get('/bought', async (_, reply) => {
+    reply.header('x-payment-id', 'pay_1')
+    return 'x'.repeat(bytes)
+  })
   // A part of it is printed, and the rest when the test says so.
   fastify.get('/printed', async (_, reply) => {
     reply.occupyOutgoing(bytes)
@@ -139,9 +144,57 @@ describe('slow clients', () => {
     }
   })
 
+  test('large bodies of one address leave room for those of others', async () => {
+    const url = await listen({ incomingBytesMax: 600_000, trustProxy: ['127.0.0.1'] })
+    const part = 'x'.repeat(64 * 1024 + 90_000)
+    const sockets = await Promise.all(Array.from({ length: 6 }, () => open(url)))
+    const all = sockets.map((socket) => readUntilClosed(socket))
+    const names = ['POST /echo HTTP/1.1', 'Host: a', `X-Forwarded-For: ${someone}`]
+    const head = [...names, 'Content-Length: 1000000', '', ''].join('\r\n')
+    for (const socket of sockets) socket.write(head + part)
+    const echo = (address: string) =>
+      fetch(`${url}/echo`, {
+        ...{ method: 'POST', body: 'x'.repeat(300_000) },
+        headers: { 'x-forwarded-for': address },
+      })
+    const [refused] = parseReplies(await Promise.any(all))
+    expect(refused?.status).toBe(503)
+    expect(await poll(async () => (await echo(someone)).status, 503)).toBe(503)
+    expect((await echo(another)).status).toBe(200)
+    for (const socket of sockets) socket.destroy()
+    await Promise.all(all)
+  })
+
+  test('large answers to one address leave room for those to others, and for bought ones', async () => {
+    const bytes = 100_000
+    const outgoing = { bytesMax: bytes * 16, patienceMs: 60_000, bytesPerSecondMin: 1024 }
+    const url = await listen({ outgoing, trustProxy: ['127.0.0.1'] }, bytes)
+    let end: () => void = () => undefined
+    printing = new Promise((resolve) => {
+      end = resolve
+    })
+    const ask = async (path: string, address: string) => {
+      const reply = await fetch(`${url}${path}`, { headers: { 'x-forwarded-for': address } })
+      await reply.arrayBuffer()
+      return reply.status
+    }
+    const statuses: number[] = []
+    const printed = Array.from({ length: 6 }, async () => {
+      statuses.push(await ask('/printed', someone))
+    })
+    expect(await poll(async () => statuses.length, 2)).toBe(2)
+    expect(await ask('/large', someone)).toBe(503)
+    expect(await ask('/large', another)).toBe(200)
+    expect(await ask('/bought', someone)).toBe(200)
+    end()
+    await Promise.all(printed)
+    expect(statuses).toEqual([503, 503, 200, 200, 200, 200])
+    expect(await poll(() => ask('/large', someone), 200)).toBe(200)
+  })
+
   test('a reader that takes nothing loses the connection, and its bytes are free again', async () => {
     const bytes = 64 * 1024 * 1024
-    const outgoing = { bytesMax: bytes, patienceMs: 200, bytesPerSecondMin: 1024 ** 4 }
+    const outgoing = { bytesMax: bytes * 2, patienceMs: 200, bytesPerSecondMin: 1024 ** 4 }
     const url = await listen({ outgoing }, bytes)
     const socket = await open(url)
     socket.on('error', () => undefined)

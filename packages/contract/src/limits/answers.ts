@@ -8,11 +8,14 @@ export const answerLimits = {
   resultBytesMax: 8 * 1024 * 1024,
   /** Columns of a CSV that whole records make, each with fields of its own; spreadsheets take as many. */
   csvColumnsMax: 16_384,
-  /** Characters of the JSON of which CSV and NDJSON are made at once, in turns: all of them wait in memory meanwhile. */
+  /**
+   * Characters of the JSON of which CSV and NDJSON are made at once, in turns: all of them wait in memory meanwhile. One
+   * application has half of them at most, and one caller a quarter.
+   */
   formattedCharsMax: 64 * 1024 * 1024,
   /**
-   * Bounds on answers that their readers have not taken yet: bytes of all together, and the time for each, beside
-   * the time that its bytes need at the lowest rate.
+   * Bounds on answers that their readers have not taken yet: bytes of all together, of which one address has a quarter
+   * at most, and the time for each, beside the time that its bytes need at the lowest rate.
    */
   outgoing: {
     bytesMax: 512 * 1024 * 1024,

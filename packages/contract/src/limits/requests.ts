@@ -37,7 +37,10 @@ export const requestLimits = {
   requestsBehindMax: 64,
   /** Longest time for a request to arrive, headers and body together. */
   requestTimeoutMs: 30_000,
-  /** Bytes of all large bodies of callers without a key together, from their arrival to their answer. */
+  /**
+   * Bytes of all large bodies of callers without a key together, from their arrival to their answer; one address has a
+   * quarter of them at most.
+   */
   incomingBytesMax: 256 * 1024 * 1024,
   /**
    * Least pause before a refusal of too much, or of a long body, is sent (twice that at most); and such refusals that

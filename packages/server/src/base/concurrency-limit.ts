@@ -1,30 +1,14 @@
 import { Fault } from './fault.ts'
-
-export type PlaceBounds = {
-  readonly max: number
-  readonly ofHolderMax: number
-  /** Places that are kept for holders without any, so that a few cannot hold them all. */
-  readonly forNew?: number
-}
-
-/** Says whether a holder may have one more place, where so many are held in all and by itself. */
-export function hasPlace(
-  { max, ofHolderMax, forNew = 0 }: PlaceBounds,
-  held: { readonly total: number; readonly own: number },
-): boolean {
-  return held.own < ofHolderMax && held.total < (held.own === 0 ? max : max - forNew)
-}
+import { type PlaceBounds, SharedRoom } from './shared-room.ts'
 
 /**
  * Counts tasks that occupy something while they run, such as a transfer. A task past the limits is refused, not queued.
  */
 export class ConcurrencyLimit {
-  readonly #bounds: PlaceBounds
-  readonly #held = new Map<string, number>()
-  #total = 0
+  readonly #room: SharedRoom
 
   constructor(bounds: PlaceBounds) {
-    this.#bounds = bounds
+    this.#room = new SharedRoom(bounds)
   }
 
   /**
@@ -32,22 +16,14 @@ export class ConcurrencyLimit {
    * nothing.
    */
   occupy(holder: string): () => void {
-    const own = this.#held.get(holder) ?? 0
-    if (!hasPlace(this.#bounds, { total: this.#total, own }))
+    const place = this.#room.open(holder)
+    if (!place.set(1))
       throw new Fault('UNAVAILABLE', {
         message: 'Too many transfers of files are under way; try again shortly',
         retryAfterSeconds: 2,
       })
-    this.#total += 1
-    this.#held.set(holder, own + 1)
-    let isFree = false
     return () => {
-      if (isFree) return
-      isFree = true
-      this.#total -= 1
-      const left = (this.#held.get(holder) ?? 1) - 1
-      if (left === 0) this.#held.delete(holder)
-      else this.#held.set(holder, left)
+      place.set(0)
     }
   }
 }

@@ -1,6 +1,8 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { Fault } from '../base/fault.ts'
+import { type Place, SharedRoom } from '../base/shared-room.ts'
 import type { EndRequest } from './end-request.ts'
+import { toAddressKey } from './rate-limits.ts'
 
 export type IncomingOptions = {
   /** Bytes of all large bodies together in memory. */
@@ -16,22 +18,24 @@ const smallBytes = 64 * 1024
 /**
  * Bounds the memory of bodies from callers without a key, from their arrival to their answer: a body is read whole
  * before anybody looks at it. Past the bound the next body that grows large is refused (503), and its connection
- * closed.
+ * closed. One address has a quarter of the bytes at most.
  */
 export function limitIncoming(fastify: FastifyInstance, options: IncomingOptions): void {
   const { bytesMax, isBound, endRequest } = options
-  let total = 0
+  const quarter = bytesMax / 4
+  const room = new SharedRoom({ max: bytesMax, ofHolderMax: quarter, forNew: quarter })
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
   fastify.addHook('preParsing', (request, reply, payload, done) => {
     // No hook runs between this one and the reading of the body, which starts the stream.
     done(null, payload)
     if (!isBound(request)) return
     let own = 0
+    let place: Place | undefined
     const count = (chunk: Buffer) => {
-      const before = Math.max(0, own - smallBytes)
       own += chunk.length
-      total += Math.max(0, own - smallBytes) - before
-      if (total <= bytesMax || own <= smallBytes) return
+      if (own <= smallBytes) return
+      place ??= room.open(toAddressKey(request.ip))
+      if (place.set(own - smallBytes)) return
       payload.off('data', count)
       endRequest(tooMany(), reply)
     }
@@ -39,7 +43,7 @@ export function limitIncoming(fastify: FastifyInstance, options: IncomingOptions
     reply.raw.once('close', () => {
       // The rest of a body that is not read may still come, and is thrown away.
       payload.off('data', count)
-      total -= Math.max(0, own - smallBytes)
+      place?.set(0)
     })
   })
 }

@@ -2,9 +2,10 @@ import type { ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import { limits } from '@tollbase/contract/limits'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ConcurrencyLimit, type PlaceBounds } from '../base/concurrency-limit.ts'
+import { ConcurrencyLimit } from '../base/concurrency-limit.ts'
 import { Fault } from '../base/fault.ts'
 import { makeAbortedFault } from '../base/semaphore.ts'
+import { type Place, type PlaceBounds, SharedRoom } from '../base/shared-room.ts'
 import type { World } from '../base/world.ts'
 import { toAddressKey } from './rate-limits.ts'
 
@@ -24,46 +25,50 @@ const looksPerPatience = 10
 
 /**
  * Bounds the memory of slow readers: an answer stays in memory until its reader has taken it. Past the bound large
- * answers are refused (503) instead of delayed, and a reader below the rate loses the connection.
+ * answers are refused (503) instead of delayed, and a reader below the rate loses the connection. One address has a
+ * quarter of the bytes at most, and bought answers have an eighth for themselves.
  */
 export function limitOutgoing(
   fastify: FastifyInstance,
   world: World,
   bounds: OutgoingBounds = limits.outgoing,
 ): void {
-  const underWay = new Map<ServerResponse, { readonly bytes: number; readonly until: number }>()
-  let total = 0
-  const occupy = (raw: ServerResponse, bytes: number, until: number): Fault | undefined => {
+  const { bytesMax } = bounds
+  const [ofHolderMax, forNew, forPaid] = [bytesMax / 4, bytesMax / 4, bytesMax / 8]
+  const room = new SharedRoom({ max: bytesMax, ofHolderMax, forNew, forPaid })
+  const underWay = new Map<ServerResponse, { readonly place: Place; readonly until: number }>()
+  const occupy = (reply: FastifyReply, bytes: number, until: number): Fault | undefined => {
+    const { raw } = reply
     // Nobody waits for it, and its end was told before.
     if (raw.destroyed) return undefined
-    const before = underWay.get(raw)
-    const more = bytes - (before?.bytes ?? 0)
-    if (more > 0 && total + more > bounds.bytesMax)
+    const known = underWay.get(raw)
+    const isPaid = reply.hasHeader('x-payment-id')
+    const place = known?.place ?? room.open(toAddressKey(reply.request.ip), { isPaid })
+    if (!place.set(bytes))
       return new Fault('UNAVAILABLE', {
         message: 'Too many large answers are still being read; ask for less, or try again shortly',
       })
-    total += more
-    underWay.set(raw, { bytes, until })
-    if (before === undefined)
+    underWay.set(raw, { place, until })
+    if (known === undefined)
       raw.once('close', () => {
-        total -= underWay.get(raw)?.bytes ?? 0
         underWay.delete(raw)
+        place.set(0)
       })
     return undefined
   }
-  const occupyWhole = ({ raw }: FastifyReply, payload: unknown): Fault | undefined => {
+  const occupyWhole = (reply: FastifyReply, payload: unknown): Fault | undefined => {
     const bytes =
       typeof payload === 'string' || Buffer.isBuffer(payload) ? Buffer.byteLength(payload) : 0
-    const isKnown = underWay.has(raw)
+    const isKnown = underWay.has(reply.raw)
     if (bytes < largeBytes && !isKnown) return undefined
     const timeMs = bounds.patienceMs + (bytes / bounds.bytesPerSecondMin) * 1000
-    return occupy(raw, bytes, world.now() + timeMs)
+    return occupy(reply, bytes, world.now() + timeMs)
   }
   // The time of its reader begins when it is whole.
   fastify.decorateReply('occupyOutgoing', function (this: FastifyReply, bytes: number) {
     // It would be printed to its end, uncounted.
     if (this.raw.destroyed) throw makeAbortedFault()
-    const refusal = occupy(this.raw, bytes, Number.POSITIVE_INFINITY)
+    const refusal = occupy(this, bytes, Number.POSITIVE_INFINITY)
     if (refusal !== undefined) throw refusal
   })
   const files = watchFiles(world, bounds)

@@ -2,12 +2,24 @@ import { limits } from '@tollbase/contract/limits'
 import { describe, expect, test } from 'vitest'
 import { charsAtOnce } from '../../base/encode-in-turns.ts'
 import { Fault } from '../../base/fault.ts'
+import type { Rank, Turn } from '../../base/semaphore.ts'
 import { type Format, makeWriter } from './answer-format.ts'
 
-const write = async (format: Format, records: readonly string[], columns?: readonly string[]) => {
+type Options = { readonly columns?: readonly string[]; readonly turn?: Turn }
+
+const makeTurn = (application: string, caller: string, rank: Rank = 'visitor'): Turn => ({
+  ...{ application, caller, rank },
+})
+const write = async (
+  format: Format,
+  records: readonly string[],
+  { columns, turn = makeTurn('app', 'caller') }: Options = {},
+) => {
   const row = { height: 1n, sequence: 0, size: 1n, last: null, total: null, over: false }
   const page = { row: { ...row, count: records.length, bytes: 0n }, records: records.join(',') }
-  return String(await makeWriter(format, { query: 'q', version: 1 }, columns).text(page, 0))
+  return String(
+    await makeWriter(format, { query: 'q', version: 1 }, columns).text(page, { now: 0, turn }),
+  )
 }
 const refuse = async (work: Promise<unknown>): Promise<Fault> => {
   const error = await work.catch((problem: unknown) => problem)
@@ -71,14 +83,14 @@ describe('a CSV', () => {
       ['1.50', '', 'x', ''],
       ['', '', '', '{"a":7}'],
     ])
-    expect(parseCsv(await write('csv', records, ['c', 'none', 'a']))).toEqual([
+    expect(parseCsv(await write('csv', records, { columns: ['c', 'none', 'a'] }))).toEqual([
       ['c', 'none', 'a'],
       ['', '', '1'],
       ['', '', ''],
       ['x', '', '1.50'],
       ['', '', ''],
     ])
-    expect(await write('csv', [], ['a'])).toBe('a\r\n')
+    expect(await write('csv', [], { columns: ['a'] })).toBe('a\r\n')
     expect(await write('csv', [])).toBe('\r\n')
   })
 
@@ -90,9 +102,9 @@ describe('a CSV', () => {
     const most = await write('csv', records.slice(0, limit))
     expect(Buffer.byteLength(most)).toBeLessThanOrEqual(limits.resultBytesMax)
     const named = Array.from({ length: 1_000 }, (_, at) => `name${at}`)
-    const fixed = await refuse(write('csv', records, named))
+    const fixed = await refuse(write('csv', records, { columns: named }))
     expect(fixed.details).toMatchObject({ limit: expect.any(Number) })
-    await write('csv', records.slice(0, Number(fixed.details?.limit)), named)
+    await write('csv', records.slice(0, Number(fixed.details?.limit)), { columns: named })
   })
 
   test('has as many columns as spreadsheets take, and is refused with one more', async () => {
@@ -138,13 +150,53 @@ test('other requests have turns while a long answer is made', async () => {
   }
 })
 
-test('the answers that are made at once are bounded, and short ones are always made', async () => {
-  const records = [JSON.stringify({ a: 'x'.repeat(limits.resultBytesMax - 8) })]
-  const count = limits.formattedCharsMax / limits.resultBytesMax
-  const works = Array.from({ length: count }, () => write('csv', records))
-  const fault = await refuse(write('ndjson', records))
-  expect(fault.code).toBe('UNAVAILABLE')
-  expect(await write('csv', ['{"a":1}'])).toBe('a\r\n1\r\n')
-  await Promise.all(works)
-  await write('ndjson', records)
+describe('the answers that are made at once are bounded', () => {
+  const large = [JSON.stringify({ a: 'x'.repeat(limits.resultBytesMax - 8) })]
+  const start = (...turn: Parameters<typeof makeTurn>) => {
+    const work = write('ndjson', large, { turn: makeTurn(...turn) })
+    return work.then(
+      () => 'made',
+      (error: unknown) => (error instanceof Fault ? error.code : error),
+    )
+  }
+
+  test('in all, for one caller, and for one application; short ones are always made', async () => {
+    const works = [
+      ...[start('a', '1'), start('a', '1'), start('a', '1')],
+      ...[start('a', '2'), start('a', '2'), start('a', '3')],
+      // The last quarter of what is free is for those that have none.
+      ...[start('b', '1'), start('b', '3'), start('c', '4'), start('d', '5')],
+    ]
+    expect(await write('csv', ['{"a":1}'])).toBe('a\r\n1\r\n')
+    expect(await Promise.all(works)).toEqual([
+      ...['made', 'made', 'UNAVAILABLE'],
+      ...['made', 'made', 'UNAVAILABLE'],
+      ...['UNAVAILABLE', 'made', 'made', 'UNAVAILABLE'],
+    ])
+    expect(await start('a', '1')).toBe('made')
+  })
+
+  test('and whoever pays, or has a key of the application, is not shut out by those who do neither', async () => {
+    const free = [start('a', '1'), start('a', '1'), start('a', '2'), start('a', '2')]
+    const key = start('a', 'key', 'key')
+    const others = [start('b', '3'), start('c', '4')]
+    const paid = [start('a', '1', 'paid'), start('b', '2', 'paid'), start('b', '2', 'paid')]
+    expect(await Promise.all(free)).toEqual(['made', 'made', 'made', 'made'])
+    expect(await key).toBe('made')
+    expect(await Promise.all(others)).toEqual(['made', 'UNAVAILABLE'])
+    expect(await Promise.all(paid)).toEqual(['made', 'made', 'UNAVAILABLE'])
+  })
 })
+
+test.each(['csv', 'ndjson'] as const)(
+  'a long answer in %s is not made to its end once its reader has gone',
+  async (format) => {
+    const records = many(20_000, (at) => ({ id: `r${at}`, text: 'some text' }))
+    const gone = new AbortController()
+    const getSignal = () => gone.signal
+    const work = refuse(write(format, records, { turn: { ...makeTurn('a', '1'), getSignal } }))
+    gone.abort()
+    expect((await work).code).toBe('UNAVAILABLE')
+    await write(format, records, { turn: makeTurn('a', '1') })
+  },
+)

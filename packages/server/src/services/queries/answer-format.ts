@@ -3,6 +3,8 @@ import { charsAtOnce, encodeInTurns, iteratePieces } from '../../base/encode-in-
 import { Fault } from '../../base/fault.ts'
 import { toListSource } from '../../base/json-source.ts'
 import { listElementTextsInTurns } from '../../base/json-text.ts'
+import { makeAbortedFault, type Turn } from '../../base/semaphore.ts'
+import { SharedRoom } from '../../base/shared-room.ts'
 import type { Page } from '../reading/answer-query.ts'
 import { findFittingLimit } from '../reading/find-fitting-limit.ts'
 import { formatLag } from '../reading/view-sources.ts'
@@ -10,10 +12,13 @@ import { iterateCsv, locateCells } from './csv-rows.ts'
 
 export type Format = 'json' | 'csv' | 'ndjson'
 
+/** The time of a read, and the turn that it had. */
+type Run = { readonly now: number; readonly turn: Turn }
+
 /** A writer that makes the body of an answer from its page; a long one in turns with other requests. */
 export type Writer = {
   readonly contentType: string
-  readonly text: (page: Page, now: number) => string | Promise<string | Buffer>
+  readonly text: (page: Page, run: Run) => string | Promise<string | Buffer>
 }
 
 export const contentTypes: Readonly<Record<Format, string>> = {
@@ -31,11 +36,18 @@ export function makeWriter(
   const contentType = contentTypes[format]
   switch (format) {
     case 'csv':
-      return { contentType, text: (page) => writeOneOfFew(page, () => formatCsv(page, columns)) }
+      return {
+        contentType,
+        text: (page, { turn }) =>
+          writeOneOfFew(page, turn, () => formatCsv(page, { columns, turn })),
+      }
     case 'ndjson':
-      return { contentType, text: (page) => writeOneOfFew(page, () => formatLines(page)) }
+      return {
+        contentType,
+        text: (page, { turn }) => writeOneOfFew(page, turn, () => formatLines(page, turn)),
+      }
     default:
-      return { contentType, text: (page, now) => formatJson(page, of, now) }
+      return { contentType, text: (page, { now }) => formatJson(page, of, now) }
   }
 }
 
@@ -74,27 +86,40 @@ function formatJson(
   return `{"data":[${records}],"count":${row.count},"query":${JSON.stringify(query)},"version":${version},"as_of":{"block_height":${row.height},"sequence":${row.sequence}}${formatLag(row, now)}}`
 }
 
-/** Characters of the records of which other formats are being made. */
-let writing = 0
+const { formattedCharsMax: max } = limits
+const kept = { max, forNew: max / 4, forPaid: max / 4 }
+const ofApplications = new SharedRoom({ ...kept, ofHolderMax: max / 2 })
+const ofCallers = new SharedRoom({ ...kept, ofHolderMax: max / 4 })
 
-async function writeOneOfFew<T>({ records }: Page, write: () => Promise<T>): Promise<T> {
-  const { length } = records
-  if (length > charsAtOnce && writing + length > limits.formattedCharsMax)
-    throw new Fault('UNAVAILABLE', {
-      message:
-        'Too many large answers are being made as CSV or NDJSON; ask for less, or for JSON, or try again shortly',
-      retryAfterSeconds: 2,
-    })
-  writing += length
+/** Bounds the characters of the records of which other formats are being made: those wait in memory meanwhile. */
+async function writeOneOfFew<T>(
+  { records: { length } }: Page,
+  { application, caller, rank }: Turn,
+  write: () => Promise<T>,
+): Promise<T> {
+  if (length <= charsAtOnce) return write()
+  const isPaid = rank === 'paid'
+  const places = [
+    // Those without a key take nothing of the share of an application's own keys.
+    ofApplications.open(`${rank} ${application}`, { isPaid }),
+    ofCallers.open(caller, { isPaid }),
+  ]
   try {
+    if (!places.every((place) => place.set(length)))
+      throw new Fault('UNAVAILABLE', {
+        message:
+          'Too many large answers are being made as CSV or NDJSON; ask for less, or for JSON, or try again shortly',
+        retryAfterSeconds: 2,
+      })
     return await write()
   } finally {
-    writing -= length
+    for (const place of places) place.set(0)
   }
 }
 
-async function formatLines({ records }: Page): Promise<string | Buffer> {
-  return encodeInTurns(iterateLines(await listElementTextsInTurns(records)))
+async function formatLines({ records }: Page, turn: Turn): Promise<string | Buffer> {
+  const items = await listElementTextsInTurns(records)
+  return encodeInTurns(iterateLines(items), () => refuseGone(turn))
 }
 
 function* iterateLines(items: readonly string[]): Generator<string, void> {
@@ -111,7 +136,7 @@ function* iterateLines(items: readonly string[]): Generator<string, void> {
  */
 async function formatCsv(
   { records }: Page,
-  columns: readonly string[] | undefined,
+  { columns, turn }: { readonly columns: readonly string[] | undefined; readonly turn: Turn },
 ): Promise<string | Buffer> {
   const list = toListSource(records)
   const cells = await locateCells(list, columns, refuseColumns)
@@ -126,9 +151,15 @@ async function formatCsv(
       written += 1
     }),
     (bytes) => {
+      refuseGone(turn)
       if (bytes > limits.resultBytesMax) throw makeLargeFault(written, bytes)
     },
   )
+}
+
+/** Nobody waits for the answer of a reader who has gone; one that is bought is made for his next request. */
+function refuseGone({ getSignal }: Turn): void {
+  if (getSignal?.().aborted === true) throw makeAbortedFault()
 }
 
 function refuseColumns(columns: number): void {

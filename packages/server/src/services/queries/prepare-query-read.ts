@@ -143,7 +143,7 @@ export async function prepareQueryRead(
     // Only JSON can say that it was cut.
     isRows: template.isRows,
     compile: (size) => bindStatement(plan, { run, size, sources, now, bind: bindValues }),
-    reply: (page) => write.text(page, now),
+    reply: (page, _total, turn) => write.text(page, { now, turn }),
     contentType: write.contentType,
     makeCacheKey: () => makeAnswerKey(asked, sources),
   }

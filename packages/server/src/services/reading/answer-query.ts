@@ -77,8 +77,15 @@ export type ReadRequest = ReadBounds & {
     | undefined
   /** Gives the row the position that it counts for, where that is not the present one. */
   readonly setPosition?: ((row: ListRow) => ListRow) | undefined
-  /** Makes the reply's text; `total` is the number of matches. A fault where it is too long: nothing is charged then. */
-  readonly reply: (page: Page, total: bigint | number) => string | Promise<string | Buffer>
+  /**
+   * Makes the reply's text, in whose turn it was read; `total` is the number of matches. A fault where it is too long:
+   * nothing is charged then.
+   */
+  readonly reply: (
+    page: Page,
+    total: bigint | number,
+    turn: Turn,
+  ) => string | Promise<string | Buffer>
   /** The content type of the reply; JSON when not given. */
   readonly contentType?: string
   /**
@@ -115,7 +122,7 @@ async function makeFreeAnswer(
   const { records } = row
   if (records === null) throw makeTooLargeFault(row)
   const { height, sequence, total, count } = row
-  const text = await request.reply({ row, records }, total ?? count)
+  const text = await request.reply({ row, records }, total ?? count, turn)
   return { text, height, sequence }
 }
 
@@ -224,7 +231,7 @@ async function sellRead(
       // A count of matches is an aggregate, which was not sold: the total tells only the rows that were delivered.
       const { count, height, sequence } = page.row
       const total = request.offset + count
-      const text = await request.reply(page, total)
+      const text = await request.reply(page, total, turn)
       const sizes = listSizes(prices, came)
       return {
         status: 200,
