@@ -41,11 +41,16 @@ export const paymentLimits = {
   keptReplySeconds: 24 * 3600,
   /**
    * Bytes of the answers that are kept for the payments of one payer before these are made, and of all such answers; one
-   * that has no room is not made. Those of one seller take at most as much as they leave of all, and the last quarter is for
-   * payers without any. Each counts with 8 KiB for its claim.
+   * that has no room is not made. Those of one seller take at most half of all, and less where others have some; the last
+   * quarter is for payers without any. Each counts with 8 KiB for its claim.
    */
   unpaidAnswersBytesMax: 64 * 1024 * 1024,
   allUnpaidAnswersBytesMax: 1024 * 1024 * 1024,
-  /** Bytes of all kept replies together; the oldest go first. */
+  /**
+   * Bytes of all bought answers that are kept. Sellers share them evenly, as the buyers of one seller share its part; beyond
+   * its part the oldest answers of a buyer go first. Those that are yet to be paid, and short ones, do not count, and stay.
+   */
   keptRepliesBytesMax: 1024 * 1024 * 1024,
+  /** Bytes of an answer that is kept whatever others buy. */
+  shortReplyBytesMax: 4 * 1024,
 } as const

@@ -10,6 +10,8 @@ import type { PaymentPorts } from './payment-ports.ts'
 const tidyIntervalMs = 60_000
 const markIntervalMs = 100
 const dropIntervalMs = 1_000
+/** The time that a look at all kept answers may take: where it was cut off each time, they would never be bounded. */
+const tidyMsMax = 25_000
 
 /** The work that sales leave behind: none of it changes what anybody owns, so it is done later, and together. */
 export class SaleUpkeep {
@@ -45,7 +47,9 @@ export class SaleUpkeep {
     })
     const stopTidying = world.every(tidyIntervalMs, () => {
       const bounds = { nowMs: world.now(), bytesMax: limits.keptRepliesBytesMax }
-      dropReplies(database, bounds).catch(() => undefined)
+      database
+        .transaction((tx) => dropReplies(tx, bounds), { statementTimeoutMs: tidyMsMax })
+        .catch(() => undefined)
       dropUses(database, world.now()).catch(() => undefined)
       dropFees(database).catch(() => undefined)
       dropTakers(database, world.now()).catch(() => undefined)

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../../base/assert.ts'
 import { encodeBytesArray, encodeTextArray } from '../../../database/binary-array.ts'
 import type { Queryable } from '../../../database/database.ts'
@@ -191,19 +192,71 @@ export function joinSources({ sources }: Pick<KeptReply, 'sources'>): string {
 }
 
 /**
- * Drops kept replies that are past their time, or that nobody can pay for any more, and of delivered payments the oldest
- * beyond the bound in bytes. One that is not charged for yet stays.
+ * Drops kept replies that are past their time, or that nobody can pay for any more, and those that have no room. One that
+ * is not charged for yet stays. Each claim is looked up by itself, and those of answers alone that may have to go: a plan
+ * for all of them reads all claims there ever were.
  */
 export async function dropReplies(
   database: Queryable,
-  bounds: { nowMs: number; bytesMax: number },
+  { nowMs, bytesMax }: { readonly nowMs: number; readonly bytesMax: number },
 ): Promise<void> {
+  // An answer that was kept with its sale is never void.
   await database.execute(sql`
     DELETE FROM ${replies} WHERE payment_id IN (
-      SELECT kept.payment_id FROM (
-        SELECT payment_id, expires_at_ms, sum(octet_length(body)) OVER (ORDER BY expires_at_ms DESC, payment_id) AS total
-        FROM ${replies}) AS kept
-      JOIN ${claims} AS claim ON claim.id = kept.payment_id
-      WHERE ${isCharged} AND (kept.expires_at_ms < ${bounds.nowMs} OR ${isOver} OR claim.state = 'void'
-          OR (kept.total > ${bounds.bytesMax} AND claim.state IN ('sold', 'delivered'))))`)
+      SELECT kept.payment_id FROM ${replies} AS kept CROSS JOIN LATERAL (${printClaim(sql`id, state, created_at_ms`)}) AS claim
+      WHERE (kept.expires_at_ms <= ${nowMs}::int8 OR kept.sale IS NOT NULL)
+        AND ${isCharged} AND (kept.expires_at_ms < ${nowMs}::int8 OR ${isOver} OR claim.state = 'void'))`)
+  await dropExcess(database, bytesMax)
+}
+
+/** Prints the look at the claim of a kept reply. */
+function printClaim(columns: SqlStatement): SqlStatement {
+  return sql`SELECT ${columns} FROM ${claims} AS one WHERE one.id = kept.payment_id LIMIT 1`
+}
+
+/**
+ * Drops bought answers beyond the bound. Sellers share the room, and the buyers of one seller share that one's part, so
+ * that nobody who buys much takes the answers of others. A short answer takes no more than its entry in the log, which
+ * stays, and is kept; so is a sold file, whose buyer reads one range after the other by it. An answer that is not paid for
+ * yet has a room of its own.
+ */
+async function dropExcess(database: Queryable, bytesMax: number): Promise<void> {
+  const isLong = sql`octet_length(kept.body) > ${limits.shortReplyBytesMax}::int4`
+  // No claim is looked up while all have room.
+  await database.execute(sql`
+    WITH bought AS MATERIALIZED (
+      SELECT kept.payment_id, kept.expires_at_ms, octet_length(kept.body) AS bytes, claim.app, claim.payer
+      FROM ${replies} AS kept
+        CROSS JOIN LATERAL (${printClaim(sql`app, split_part(identity, '/', 3) AS payer, state`)}) AS claim
+      WHERE ${isLong} AND claim.state IN ('sold', 'delivered')
+        AND (SELECT sum(octet_length(kept.body)) FROM ${replies} AS kept WHERE ${isLong}) > ${bytesMax}::int8),
+    buyer AS (SELECT app, payer, sum(bytes) AS bytes FROM bought GROUP BY app, payer),
+    seller AS (SELECT app, sum(bytes) AS bytes FROM buyer GROUP BY app),
+    seller_share AS (
+      SELECT ${printShare(sql`${bytesMax}::int8`)} AS share FROM (
+        SELECT bytes, ${printPlace({ within: sql.empty, name: sql`app` })} FROM seller) AS placed),
+    buyer_share AS (
+      SELECT app, ${printShare(sql`share`)} AS share FROM (
+        SELECT app, bytes, share, ${printPlace({ within: sql`PARTITION BY app`, name: sql`payer` })}
+        FROM buyer CROSS JOIN seller_share) AS placed GROUP BY app)
+    DELETE FROM ${replies} WHERE payment_id IN (
+      SELECT payment_id FROM (
+        SELECT payment_id, bytes, share,
+          sum(bytes) FILTER (WHERE bytes <= share) OVER (PARTITION BY app, payer ORDER BY expires_at_ms DESC, payment_id) AS total
+        FROM bought JOIN buyer_share USING (app)) AS newest
+      WHERE bytes > share OR total > share)`)
+}
+
+/** Prints the bytes of those before a row in the order of their bytes, and the number of rows from it on. */
+function printPlace({ within, name }: { within: SqlStatement; name: SqlStatement }): SqlStatement {
+  return sql`sum(bytes) OVER (${within} ORDER BY bytes, ${name}) - bytes AS before,
+    row_number() OVER (${within} ORDER BY bytes DESC, ${name} DESC) AS rest`
+}
+
+/**
+ * Prints the share of each in a room: as much for one as for another, where what some do not need is for the rest. It
+ * grows from row to row as long as all before have room, and shrinks after the first one that has not.
+ */
+function printShare(room: SqlStatement): SqlStatement {
+  return sql`max((${room} - before) / rest)`
 }

@@ -39,10 +39,10 @@ async function keep(
 
 const bounds = { own: 100 * kib, all: 400 * kib, forNew: 100 * kib }
 
-function openAnswers() {
+function openAnswers(by = bounds) {
   nowMs = 0
   const world = { ...realWorld, now: () => nowMs }
-  const unpaid = new UnpaidAnswers({ database: store.database, world }, bounds)
+  const unpaid = new UnpaidAnswers({ database: store.database, world }, by)
   const attempt = (payer: string, bytes: number, by: { app?: string; database?: Queryable } = {}) =>
     unpaid.refuse(by.database ?? store.database, pay(payer, 'new', by.app), bytes).then(
       () => 'kept',
@@ -60,15 +60,17 @@ test('the answers of a payer have room up to their bound, and those that are pai
   expect(await attempt('p', 44 * kib)).toBe('kept')
 })
 
-test('answers to the payments of one seller take at most as much as they leave for others, however many payers it has', async () => {
+test('answers to the payments of one seller take at most half of the room, however many payers it has', async () => {
   const { unpaid, attempt } = openAnswers()
   for (const payer of ['a', 'b']) expect(await attempt(payer, 60 * kib)).toBe('kept')
-  // 184 KiB are taken, all of them by this seller; 216 would be as much as is left with its claim.
-  expect(await attempt('c', 24 * kib + 1)).toBe('UNAVAILABLE')
-  expect(await attempt('c', 24 * kib)).toBe('kept')
+  // 184 KiB are taken, all of them by this seller; 16 are left of its half.
+  expect(await attempt('c', 8 * kib + 1)).toBe('UNAVAILABLE')
+  expect(await attempt('c', 8 * kib)).toBe('kept')
   await expect(unpaid.refuseFull(pay('d', 'new'))).rejects.toThrow('Too many answers wait')
   await unpaid.refuseFull(pay('d', 'new', 'other'))
-  expect(await attempt('d', 92 * kib, { app: 'other' })).toBe('kept')
+  // A third of what the first one leaves.
+  expect(await attempt('d', 59 * kib, { app: 'other' })).toBe('UNAVAILABLE')
+  expect(await attempt('d', 58 * kib, { app: 'other' })).toBe('kept')
   // Payers that have some do not get at the last quarter.
   await keep('3', 1 * kib, { payer: 'e', app: 'third' })
   expect(await attempt('e', 2 * kib, { app: 'third' })).toBe('UNAVAILABLE')
@@ -76,6 +78,22 @@ test('answers to the payments of one seller take at most as much as they leave f
   // None was kept after all.
   nowMs += 1_000
   expect(await attempt('g', 92 * kib)).toBe('kept')
+})
+
+test('sellers that take all they can one after the other leave a part by their number, not half by each', async () => {
+  const all = 16_000 * kib
+  const { attempt } = openAnswers({ own: all, all, forNew: all / 4 })
+  const taken: number[] = []
+  for (let seller = 1; seller <= 12; seller++) {
+    let answers = 0
+    while ((await attempt(`payer${answers}`, 92 * kib, { app: `seller${seller}` })) === 'kept')
+      answers++
+    taken.push(answers)
+  }
+  // 16,000 KiB divided by 1 * 2, by 2 * 3, by 3 * 4, in answers of 100.
+  const [first, second, third] = taken
+  expect([first, second, third]).toEqual([79, 26, 13])
+  expect(taken.at(-1)).toBe(1)
 })
 
 test('what is let in while all are summed counts, and so do all sums of the first requests of a process', async () => {
@@ -94,7 +112,7 @@ test('what is let in while all are summed counts, and so do all sums of the firs
   // 193 KiB are taken, 184 of them by this seller.
   const first = attempt('j', 92 * kib, { database })
   expect(await attempt('k', 92 * kib)).toBe('UNAVAILABLE')
-  expect(await attempt('l', 80 * kib, { app: 'other' })).toBe('kept')
+  expect(await attempt('l', 60 * kib, { app: 'other' })).toBe('kept')
   open()
   expect(await first).toBe('UNAVAILABLE')
   // The sum that was read meanwhile does not have it.

@@ -32,8 +32,8 @@ type Addition = { readonly app: string; readonly bytes: number; readonly atMs: n
 /**
  * Bounds the answers that are kept before their money is asked for. That may never come, and each is kept until its
  * payment can not be made any more: somebody with one dollar could have a disk filled with answers that nobody pays for.
- * Those of one seller never take more than they leave for all others, so nobody who fills the room of one, or of some,
- * shuts out the next one.
+ * Those of one seller take half of the room at most, and the more others have, the smaller a part of the rest: sellers that
+ * take all they can leave 1 GiB divided by their number and one, so it takes many of them to shut out the next one.
  */
 export class UnpaidAnswers {
   readonly #ports: { readonly database: Database } & Pick<PaymentPorts, 'world'>
@@ -68,8 +68,9 @@ export class UnpaidAnswers {
     const own = await sumOwn(database, readPayerPrefix(claim))
     if (own + room > this.#bounds.own) throw makeOwnFault(this.#bounds)
     await this.#readAll(database)
-    const left = (own > 0 ? all - forNew : all) - this.#sum()
-    if (this.#sum(app) + room > left) throw makeAllFault()
+    const open = own > 0 ? all - forNew : all
+    const taken = this.#sum(app)
+    if (taken + room > computeShare(open, this.#sum() - taken)) throw makeAllFault()
     if (bytes === 0) return
     const added = { app, bytes: room, atMs: this.#ports.world.now() }
     this.#additions = [...this.#additions, added]
@@ -118,6 +119,15 @@ export function findLateness(world: World, { payload, upto }: SignedPayment): st
 /** The start of the identities of all payments that a payer makes with this token on this network. */
 export function readPayerPrefix({ identity }: Pick<Claim, 'identity'>): string {
   return identity.slice(0, identity.lastIndexOf('/') + 1)
+}
+
+/**
+ * Computes what one may have of a room in which others have so much: half of an empty one. Those that take all they can one
+ * after the other get 1/2, 1/6, 1/12 and so on of it, which leaves 1/2, 1/3, 1/4 of it.
+ */
+function computeShare(room: number, others: number): number {
+  const left = Math.max(room - others, 0)
+  return (left * left) / (room + left)
 }
 
 async function sumOwn(database: Queryable, payer: string): Promise<number> {
