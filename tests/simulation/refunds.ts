@@ -123,6 +123,7 @@ function judge(
   const isReorganized = market.isRough || market.subjects.has('reversals')
   const isGone =
     text.includes('does not have the payment') ||
+    (market.subjects.has('channels') && text.includes('is taking back what it was charged')) ||
     (isReorganized && text.includes('has less on its network at this moment'))
   const isUnpaid = code === 'CONFLICT' && (isGone || (own ?? other) !== undefined)
   const isDue = isUnpaid || (code === 'CONFLICT' && isOther) || code === 'BALANCE_TOO_LOW'
