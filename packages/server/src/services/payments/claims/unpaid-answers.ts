@@ -26,7 +26,7 @@ export type UnpaidBounds = {
 /** A payment whose answer is to be kept, and the application that is paid. */
 type UnpaidClaim = Pick<Claim, 'identity' | 'app'>
 
-/** An answer that was let in, and which the sums may not have yet. */
+/** An answer that was let in, and which the next look may not find yet. */
 type Addition = { readonly app: string; readonly bytes: number; readonly atMs: number }
 
 /**
@@ -38,9 +38,9 @@ type Addition = { readonly app: string; readonly bytes: number; readonly atMs: n
 export class UnpaidAnswers {
   readonly #ports: { readonly database: Database } & Pick<PaymentPorts, 'world'>
   readonly #bounds: UnpaidBounds
-  /** The bytes by application, as they were last read. */
-  #sums: ReadonlyMap<string, number> = new Map()
-  #additions: readonly Addition[] = []
+  /** The bytes by application: as they were last read, and what was let in since. */
+  #sums = new Map<string, number>()
+  #additions: Addition[] = []
   #readMs = Number.NEGATIVE_INFINITY
 
   constructor(
@@ -69,18 +69,17 @@ export class UnpaidAnswers {
     if (own + room > this.#bounds.own) throw makeOwnFault(this.#bounds)
     await this.#readAll(database)
     const open = own > 0 ? all - forNew : all
-    const taken = this.#sum(app)
-    if (taken + room > computeShare(open, this.#sum() - taken)) throw makeAllFault()
+    const taken = this.#sums.get(app) ?? 0
+    const others = [...this.#sums.values()].reduce((sum, one) => sum + one, 0) - taken
+    if (taken + room > computeShare(open, others)) throw makeAllFault()
     if (bytes === 0) return
     const added = { app, bytes: room, atMs: this.#ports.world.now() }
-    this.#additions = [...this.#additions, added]
+    this.#count(added)
+    this.#additions.push(added)
   }
 
-  /** Sums the answers of an application, or of all. */
-  #sum(app?: string): number {
-    const sums = app === undefined ? [...this.#sums.values()] : [this.#sums.get(app) ?? 0]
-    const added = this.#additions.filter((one) => app === undefined || one.app === app)
-    return [...sums, ...added.map(({ bytes }) => bytes)].reduce((sum, one) => sum + one, 0)
+  #count({ app, bytes }: Addition): void {
+    this.#sums.set(app, (this.#sums.get(app) ?? 0) + bytes)
   }
 
   /** One look a second is enough: those of this process are counted as they come, and few others come meanwhile. */
@@ -94,6 +93,7 @@ export class UnpaidAnswers {
     this.#readMs = nowMs
     // One that was let in shortly before may be yet to be committed, so it counts until the next look, twice at most.
     this.#additions = this.#additions.filter(({ atMs }) => atMs > nowMs - lookMs)
+    for (const one of this.#additions) this.#count(one)
   }
 }
 
@@ -136,7 +136,7 @@ async function sumOwn(database: Queryable, payer: string): Promise<number> {
   return Number(row?.bytes ?? 0)
 }
 
-async function sumByApplication(database: Queryable): Promise<ReadonlyMap<string, number>> {
+async function sumByApplication(database: Queryable): Promise<Map<string, number>> {
   const rows = await database.query<{ app: string; bytes: bigint }>(
     sql`SELECT claim.app, ${sumBytes} AS bytes ${unpaid} GROUP BY claim.app`,
   )
