@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { createBlobs } from '../support/blobs.ts'
 import { ask, createFundedBuyer, parseEntry, quote, readBalance } from '../support/buyer.ts'
@@ -104,6 +105,43 @@ describe('blobs that have a price', () =>
           result_hash: createHash('sha256').update(bytes).digest('hex'),
         })
         expect(await readBalance(service(), buyer.address)).toBe(0n)
+      })
+
+      test('the ranges of a bought blob come for its payment though a stranger buys more than a gigabyte of answers after it', async () => {
+        const { path } = await open()
+        const { database, world } = service()
+        const buyer = await createFundedBuyer(service())
+        const header = await buyer.payV2(await quote(service(), { method: 'GET', path }))
+        const get = (range: string) =>
+          fetch(service().url + path, { headers: { ...header, range } })
+        const first = await get('bytes=0-99')
+        expect([first.status, (await first.text()).length]).toEqual([206, 100])
+        const id = first.headers.get('x-payment-id')
+        await database.execute(sql`
+          INSERT INTO operations.claim (identity, id, request_hash, app, operation, amount, cap, quote_id, terms, valid_before, payment, state, settled_by, created_at_ms)
+          SELECT 'n/a/stranger/' || n, 'more' || n, request_hash, app, 'list', amount, cap, quote_id, terms, valid_before, payment, 'delivered', '0x1', created_at_ms
+          FROM operations.claim, generate_series(1, 130) AS n WHERE id = ${id}`)
+        const expiresAtMs = world.now() + 25 * 3_600_000
+        await database.execute(sql`
+          INSERT INTO operations.kept_reply (payment_id, status, body, expires_at_ms)
+          VALUES ('more1', 200, convert_to(repeat('x', 8 * 1024 * 1024), 'UTF8'), ${expiresAtMs}::int8)`)
+        // The compressed bytes are copied as they are.
+        await database.execute(sql`
+          INSERT INTO operations.kept_reply (payment_id, status, body, expires_at_ms)
+          SELECT 'more' || n, status, body, expires_at_ms
+          FROM operations.kept_reply, generate_series(2, 130) AS n WHERE payment_id = 'more1'`)
+        world.passInterval(60_000)
+        const count = async () =>
+          (
+            await database.query(
+              sql`SELECT payment_id FROM operations.kept_reply WHERE payment_id LIKE 'more%'`,
+            )
+          ).length
+        await expect.poll(count, { timeout: 30_000 }).toBe(128)
+        const rest = await get('bytes=100-')
+        expect([rest.status, await rest.text()]).toEqual([206, bytes.subarray(100).toString()])
+        await database.execute(sql`DELETE FROM operations.kept_reply WHERE payment_id LIKE 'more%'`)
+        await database.execute(sql`DELETE FROM operations.claim WHERE id LIKE 'more%'`)
       })
 
       test('a head that is paid for buys the bytes, which a get with the same payment brings', async () => {
