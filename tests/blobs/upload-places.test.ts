@@ -1,6 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { limits } from '@tollbase/contract/limits'
 import { afterAll, expect, test } from 'vitest'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { ResumableUploads } from '../../packages/server/src/services/blobs/resumable-uploads.ts'
@@ -37,5 +38,56 @@ withService((service) => {
     await expect(create(await load())).rejects.toMatchObject(refused)
     await uploads.remove(own)
     await create(await load())
+  })
+
+  test('of uploads that have ended some are remembered, those of an application that has many go first, also after a restart', async () => {
+    const folder = join(root, 'ended')
+    const open = () =>
+      new ResumableUploads({
+        ...{ root: folder, world: realWorld, needRoom: () => undefined },
+        ended: { max: 4, ofApplicationMax: 2 },
+      })
+    let uploads = open()
+    const { tenants } = service().running.service
+    const load = async () => tenants.load((await service().createApp()).appId)
+    const details = { contentType: 'text/plain', filename: undefined, metadata: undefined }
+    const end = async (tenant: Awaited<ReturnType<typeof load>>) => {
+      const target = { tenant, collection: 'files' }
+      const file = await uploads.create(target, {
+        ...{ length: 0, details, refuseOverQuota: async () => undefined },
+      })
+      await uploads.keepResult(file, '{}')
+      return () => uploads.require(target, file.id)
+    }
+    const [first, second, third] = [await load(), await load(), await load()]
+    const ends = [await end(first), await end(first), await end(first), await end(second)]
+    expect(ends[0]).toThrow('There is no upload')
+    for (const find of ends.slice(1)) expect(find().facts.result).toBe('{}')
+    uploads = open()
+    ends.push(await end(second), await end(third))
+    expect(ends[1]).toThrow('There is no upload')
+    for (const find of ends.slice(2)) expect(find().facts.result).toBe('{}')
+    expect(readdirSync(folder)).toHaveLength(4)
+  })
+
+  test('an upload of no bytes that is refused is not left open', async () => {
+    const app = await service().createApp()
+    const ask = (method: string, path: string, more: object = {}) =>
+      service().request(method, path, { headers: app.headers, ...more })
+    await ask('POST', '/store?wait=true', {
+      body: { root: `${app.appId}::rows`, data: [{ id: 'a', n: 1 }] },
+    })
+    const at = `"${app.appId}"::`
+    const sql = `CREATE MATERIALIZED VIEW ${at}taken AS SELECT n FROM ${at}rows`
+    expect(
+      (await ask('POST', `/api/apps/${app.appId}/views/sql`, { body: { sql } })).status,
+    ).toBeLessThan(300)
+    const headers = { ...app.headers, 'tus-resumable': '1.0.0', 'upload-length': '0' }
+    const path = `/api/apps/${app.appId}/blobs`
+    for (let n = 0; n < limits.openUploadsOfApplicationMax; n++)
+      expect((await ask('POST', `${path}/taken/uploads`, { headers })).body.code).toBe(
+        'VIEW_EXISTS',
+      )
+    expect((await ask('POST', `${path}/free/uploads`, { headers })).status).toBe(201)
   })
 })

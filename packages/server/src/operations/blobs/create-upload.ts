@@ -84,16 +84,31 @@ async function beginEmpty(
   const file = await begin()
   world.failpoint?.('upload.created')
   if (file.facts.length > 0) return file
-  await blobs.open.run(file.id, async () => {
-    const opened = await blobs.open.open(target, file)
-    if (isUploadFree(target.tenant, target.collection))
-      await endUpload(call, { ...target, ...opened, wait: false })
-    await keepUnpaid(call, opened)
-  })
+  await blobs.open.run(file.id, () =>
+    orRemove(blobs, file, async () => {
+      const opened = await blobs.open.open(target, file)
+      if (isUploadFree(target.tenant, target.collection))
+        await endUpload(call, { ...target, ...opened, wait: false })
+      await keepUnpaid(call, opened)
+    }),
+  )
   return file
 }
 
-/** A client that gets no answer to its POST does not know the address, so a refused body leaves nothing. */
+/** A client that gets no answer to its POST does not know the address, so what is refused leaves nothing. */
+async function orRemove(
+  { open }: Call<BlobParts>['service']['blobs'],
+  file: PartialFile,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work()
+  } catch (error) {
+    if (file.facts.result === null) await open.remove(file)
+    throw error
+  }
+}
+
 async function beginWithBytes(
   call: Call<BlobParts>,
   target: UploadTarget,
@@ -104,14 +119,9 @@ async function beginWithBytes(
   try {
     const file = await begin()
     world.failpoint?.('upload.created')
-    await blobs.open.run(file.id, async (signal) => {
-      try {
-        await addBytes(call, target, { file, signal })
-      } catch (error) {
-        if (file.facts.result === null) await blobs.open.remove(file)
-        throw error
-      }
-    })
+    await blobs.open.run(file.id, (signal) =>
+      orRemove(blobs, file, () => addBytes(call, target, { file, signal })),
+    )
     return file
   } finally {
     leave()

@@ -18,6 +18,7 @@ import {
   segmentOverhead,
 } from '../../sealing/segments.ts'
 import type { Tenant } from '../applications/tenants.ts'
+import { type EndedBounds, EndedUploads } from './ended-uploads.ts'
 import type { ReceivedBlob } from './sealed-blobs.ts'
 
 /** Names and metadata of an upload, as its client said them at the beginning. */
@@ -66,6 +67,7 @@ export class ResumableUploads {
   readonly #turns = new Map<string, Turn>()
   readonly #creating = new Mutex()
   readonly #places: PlaceBounds
+  readonly #ended: EndedUploads
 
   constructor(options: {
     readonly root: string
@@ -73,6 +75,8 @@ export class ResumableUploads {
     readonly needRoom: (bytes: number) => void
     /** Bounds on uploads that are open, by application; those of the contract when not given. */
     readonly places?: PlaceBounds
+    /** Bounds on uploads that have ended; the same. */
+    readonly ended?: EndedBounds
   }) {
     const { root, world, needRoom, places = placesOfUploads } = options
     this.#places = places
@@ -80,6 +84,10 @@ export class ResumableUploads {
     this.#needRoom = needRoom
     const now = () => world.now()
     this.#files = new PartialFiles({ root, pieceBytes: segmentBytes, now, needRoom })
+    this.#ended = new EndedUploads(options.ended)
+    const ended = this.#files.list().filter(({ facts }) => facts.result !== null)
+    for (const file of ended.sort((a, b) => a.facts.touchedAtMs - b.facts.touchedAtMs))
+      this.#ended.add(file.id, parseInfo(file).application)
   }
 
   /** Begins an upload. `refuseOverQuota` throws where its length, beside what is open already, does not fit. */
@@ -188,24 +196,37 @@ export class ResumableUploads {
   }
 
   /**
-   * Notes what an upload has become, which is remembered for a day, and removes its bytes. Names, metadata and the key
-   * of the bytes are in the row from now on, and go when it is erased.
+   * Notes what an upload has become, which is remembered for a day, or until others of its application have ended, and
+   * removes its bytes. Names, metadata and the key of the bytes are in the row from now on, and go when it is erased.
    */
   async keepResult(file: PartialFile, result: string): Promise<void> {
     const info: Info = { ...parseInfo(file), details: '' }
     const touchedAtMs = this.#world.now()
     await file.keep({ isWhole: true, result, info: JSON.stringify(info), touchedAtMs })
     await file.removeBytes()
+    this.#ended.add(file.id, info.application)
+    await this.#dropExcess()
   }
 
   /** Gives an upload up, with its bytes. */
   remove(file: PartialFile): Promise<void> {
     this.#turns.delete(file.id)
+    this.#ended.delete(file.id)
     return this.#files.remove(file)
+  }
+
+  async #dropExcess(): Promise<void> {
+    for (let id = this.#ended.findExcess(); id !== undefined; id = this.#ended.findExcess()) {
+      this.#ended.delete(id)
+      const file = this.#files.find(id)
+      if (file !== undefined) await this.remove(file)
+    }
   }
 
   /** Removes uploads that are past their time; says how many. */
   async sweep(): Promise<number> {
+    // An earlier program had no bound on these.
+    await this.#dropExcess()
     const past = this.#files.list().filter((file) => this.#isPast(file))
     for (const file of past)
       await this.run(file.id, async () => {
