@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +8,7 @@ import { realWorld } from '../../packages/server/src/base/world.ts'
 import { ResumableUploads } from '../../packages/server/src/services/blobs/resumable-uploads.ts'
 import { withService } from '../support/per-engine.ts'
 
+const digestOfNothing = `sha-256=:${hash('sha256', '', 'base64')}:`
 const root = mkdtempSync(join(tmpdir(), 'tollbase-upload-places-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
 
@@ -89,5 +91,20 @@ withService((service) => {
         'VIEW_EXISTS',
       )
     expect((await ask('POST', `${path}/free/uploads`, { headers })).status).toBe(201)
+  })
+
+  test('one Idempotency-Key names one upload: another length is refused, and not answered with the first one', async () => {
+    const app = await service().createApp()
+    const create = (length: string) =>
+      service().request('POST', `/api/apps/${app.appId}/blobs/files/uploads`, {
+        headers: {
+          ...{ ...app.headers, 'tus-resumable': '1.0.0', 'upload-length': length },
+          ...{ 'idempotency-key': 'one-upload', 'content-digest': digestOfNothing },
+        },
+      })
+    const first = await create('5')
+    expect(first.status, first.text).toBe(201)
+    expect((await create('5')).headers.get('location')).toBe(first.headers.get('location'))
+    expect((await create('6')).body.code).toBe('IDEMPOTENCY_KEY_USED')
   })
 })

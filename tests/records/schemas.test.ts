@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import { expect, test } from 'vitest'
+import { ensureCollection } from '../../packages/server/src/services/collections/new-collection.ts'
 import { createData } from '../support/data.ts'
 import { describePerEngine } from '../support/per-engine.ts'
 
@@ -89,4 +90,20 @@ describePerEngine('schemas of collections', (service) => {
       expect([200, 422], stored.text).toContain(stored.status)
     },
   )
+
+  test('records that were read before their collection was made as one of blobs are not stored in it', async () => {
+    const app = await createData(service())
+    const { world, running } = service()
+    const tenant = await running.service.tenants.load(app.appId)
+    let made: Promise<unknown> | undefined
+    world.atFailpoints((point) => {
+      if (point !== 'store.validated') return
+      made ??= ensureCollection(world, tenant, { name: 'files', collection_type: 'blob' })
+    })
+    const { status, body } = await app.store('files', [{ id: 'a', blob_id: 'blob_of_nothing' }])
+    world.atFailpoints(undefined)
+    await made
+    expect(status).toBe(409)
+    expect(JSON.stringify(body)).toContain('Records cannot be stored in files, which is of type')
+  })
 })

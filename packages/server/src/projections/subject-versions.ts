@@ -4,6 +4,9 @@ import { expiredTable, type ListedVersion } from './expiry.ts'
 
 type Place = { readonly schema: string; readonly table: string }
 
+/** Versions that one statement looks at: no index serves it, and a statement has some seconds. */
+const searchedMax = 1_000
+
 /** Lists the versions behind a leaf whose field has one of these values, given as JSON. */
 export async function listVersionsOf(
   database: Queryable,
@@ -11,14 +14,22 @@ export async function listVersionsOf(
   {
     field,
     values,
-    after,
+    after: from,
   }: { readonly field: string; readonly values: readonly string[]; readonly after: number },
 ): Promise<number[]> {
-  const rows = await database.query<{ leaf: bigint }>(sql`
-    SELECT leaf FROM ${sql.id(schema, table)}
-    WHERE leaf > ${after} AND data -> ${field}::text = ANY(${[...values]}::text[]::jsonb[])
-    ORDER BY leaf`)
-  return rows.map(({ leaf }) => Number(leaf))
+  const found: number[] = []
+  for (let after = from; ; ) {
+    const rows = await database.query<{ leaf: bigint; isFound: boolean }>(sql`
+      WITH page AS MATERIALIZED (
+        SELECT leaf, coalesce(data -> ${field}::text = ANY(${[...values]}::text[]::jsonb[]), false) AS is_found
+        FROM ${sql.id(schema, table)} WHERE leaf > ${after} ORDER BY leaf LIMIT ${searchedMax})
+      SELECT leaf, is_found AS "isFound" FROM page
+      WHERE is_found OR leaf = (SELECT max(leaf) FROM page) ORDER BY leaf`)
+    const last = rows.at(-1)
+    if (last === undefined) return found
+    after = Number(last.leaf)
+    for (const { leaf, isFound } of rows) if (isFound) found.push(Number(leaf))
+  }
 }
 
 export type StoredPage = readonly (ListedVersion & { readonly body: string })[]

@@ -56,7 +56,7 @@ function readStep(
   { text, at, catalog }: { readonly text: string; readonly at: number; readonly catalog: Catalog },
 ): Step {
   const collection = catalog.byName.get(one.collection)
-  refuseType(one, { collection, pointer: `/operations/${at}` })
+  refuseType(one.operation, { collection, pointer: `/operations/${at}` })
   const sent: SentRecord = {
     value: one.data,
     text: (one.data && findMemberText(text, 'data')) ?? '{}',
@@ -77,8 +77,8 @@ function readStep(
 }
 
 /** Records of an event collection are never changed, and blobs and APIs have none of their own. */
-function refuseType(
-  { operation }: BatchOperation,
+export function refuseType(
+  operation: BatchOperation['operation'],
   { collection, pointer }: { collection: Collection | undefined; pointer: string },
 ): void {
   const type = collection?.collection_type ?? 'document'

@@ -24,7 +24,7 @@ import { listUniqueNames } from '../../services/records/unique-names.ts'
 import type { Operation } from '../operation.ts'
 import { BatchChanges } from './batch-changes.ts'
 import { BatchRoom } from './batch-room.ts'
-import { readSteps, type Step } from './batch-steps.ts'
+import { readSteps, refuseType, type Step } from './batch-steps.ts'
 import { type ConditionRunner, runWithConditions } from './run-with-conditions.ts'
 
 type Batch = {
@@ -118,6 +118,9 @@ async function run(call: Call<RunParts>, batch: Batch): Promise<HttpReply> {
       : undefined
     collections.set(name, found ?? collections.get(name) ?? requireNamedCollection(tenant, name))
   }
+  // Somebody may have made one since the batch was read.
+  for (const { operation, collection, sent } of steps)
+    refuseType(operation, { collection: collections.get(collection), pointer: sent.title })
   for (const collection of collections.values()) refuseOnPrivate(collection, 'a batch')
   const ids = [...collections.values()].map(({ id }) => id)
   const written = await runExclusively(

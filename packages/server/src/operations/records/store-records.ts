@@ -50,11 +50,7 @@ export const storeRecords: Operation<
   const tenant = await call.service.tenants.load(app)
   const { catalog } = tenant.data
   const known = catalog.byName.get(name)
-  if (known?.collection_type === 'api' || known?.collection_type === 'blob') {
-    throw new Fault('CONFLICT', {
-      message: `Records cannot be stored in ${name}, which is of type ${known.collection_type}`,
-    })
-  }
+  if (known !== undefined) refuseType(known)
   const shape = known ?? { primary_column: 'id', schema_definition: null }
   const request = { source: call.requestInfo.json().source, data: body.data }
   const prepare = (by: RecordShape) => prepareRecords(request, by, call.service.world)
@@ -93,6 +89,14 @@ export const storeRecords: Operation<
   })
 }
 
+/** The rows of blobs come from uploads alone, and those of an API from its upstream. */
+function refuseType({ name, collection_type: type }: Collection): void {
+  if (type === 'api' || type === 'blob')
+    throw new Fault('CONFLICT', {
+      message: `Records cannot be stored in ${name}, which is of type ${type}`,
+    })
+}
+
 /** Appends the records by the collection's schema of that moment. A paid group carries its payment's id. */
 async function append(
   call: Call<'world' | 'database' | 'ticketKey'>,
@@ -102,6 +106,8 @@ async function append(
   const wish = { name: store.collection, ...(paymentId !== undefined && { madeBy: paymentId }) }
   for (let attempt = 1; attempt <= checksMax; attempt++) {
     const collection = await ensureCollection(call.service.world, store.tenant, wish)
+    // Somebody may have made it since the records were read.
+    refuseType(collection)
     // Nothing that is sealed is sold: a receipt would name its key.
     if (paymentId !== undefined && collection.encrypted === true) throw new Fault('OFFER_CHANGED')
     const isChecked = hasShape(collection, store.shape)

@@ -2,8 +2,8 @@ import type { Queryable } from '../../database/queryable.ts'
 import { makeBlobId } from '../../model/blob.ts'
 import { listLiveKeys } from '../../projections/read-records.ts'
 import type { Tenant } from '../applications/tenants.ts'
-import { listReplyBodies } from '../payments/claims/reply-store.ts'
-import { decodeSoldFile, soldFileType } from '../payments/replies/sold-file.ts'
+import { listNamedByReplies } from '../payments/claims/reply-store.ts'
+import { soldFileType } from '../payments/replies/sold-file.ts'
 
 /** Those of an application's files that a row of a collection of blobs, or a bought answer, names. */
 export async function listNamedFiles(
@@ -12,8 +12,9 @@ export async function listNamedFiles(
   hashes: readonly string[],
 ): Promise<readonly string[]> {
   const { data, schema, application } = tenant
-  const sold = (await listReplyBodies(database, soldFileType)).map(decodeSoldFile)
-  const found = sold.filter(({ folder }) => folder === application.number).map((one) => one.sha256)
+  const found = await listNamedByReplies(database, soldFileType, {
+    ...{ folder: application.number, hashes },
+  })
   const keys = new Map(hashes.map((sha256) => [makeBlobId(sha256), sha256]))
   for (const { collection_type: type, table } of data.catalog.byId.values()) {
     if (type !== 'blob') continue

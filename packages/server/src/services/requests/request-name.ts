@@ -70,14 +70,21 @@ function nameKey(key: NonNullable<Caller['payer']>): string {
   return key.authorization?.id ?? getBudget(key)
 }
 
+/** Headers that say what an upload in pieces is, or where its bytes begin. */
+const asking = ['upload-length', 'upload-metadata', 'upload-offset']
+
 /** Hashes what is asked. The body of an upload is still to come, so that its stated hash stands for it. */
-function hashRequest(operationId: string, { path, queryText, bodyBytes, upload }: RequestInfo) {
+function hashRequest(
+  operationId: string,
+  { path, queryText, bodyBytes, upload, headers }: RequestInfo,
+) {
   if (upload !== undefined && upload.sha256 === undefined)
     throw makeInvalidFault(
       '/headers/content-digest',
       'must state the hash of the body (sha-256) where an upload has an Idempotency-Key',
     )
   const body = upload?.sha256 ?? hash('sha256', bodyBytes)
-  const text = JSON.stringify([operationId, path, queryText, body])
+  const said = asking.flatMap((name) => (headers[name] === undefined ? [] : [name, headers[name]]))
+  const text = JSON.stringify([operationId, path, queryText, body, ...said])
   return hash('sha256', text)
 }

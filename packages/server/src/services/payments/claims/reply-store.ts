@@ -160,6 +160,20 @@ export async function listReplyBodies(database: Queryable, contentType: string):
   return rows.map(({ body }) => body)
 }
 
+/** Lists those of these files of a folder that kept replies of the content type name; a shop has many such replies. */
+export async function listNamedByReplies(
+  database: Queryable,
+  contentType: string,
+  { folder, hashes }: { readonly folder: number; readonly hashes: readonly string[] },
+): Promise<string[]> {
+  const rows = await database.query<{ sha256: string }>(sql`
+    SELECT DISTINCT file ->> 'sha256' AS sha256 FROM (
+      SELECT CASE WHEN content_type = ${contentType} THEN convert_from(body, 'UTF8')::jsonb END AS file
+      FROM ${replies} WHERE content_type = ${contentType}) AS sold
+    WHERE file -> 'folder' = ${String(folder)}::jsonb AND file ->> 'sha256' = ANY(${[...hashes]}::text[])`)
+  return rows.map(({ sha256 }) => sha256)
+}
+
 /** A reply that is not charged for yet stays: the money that came for it must buy something. */
 const isCharged = sql`(claim.state NOT IN ('ready', 'owed', 'answered') OR EXISTS (
   SELECT 1 FROM ${sql.id('system', 'sale')} AS sale WHERE sale.payment_id = claim.id))`
