@@ -70,7 +70,7 @@ export class Facilitating {
    * day bounds these, so they take no place of others.
    */
   readonly #doubtful = new Map<string, Begun>()
-  /** What was asked first of settlements that were answered as pending while nobody could read who had asked before. */
+  /** The first request for each settlement that was answered as pending while nobody could read who had asked before. */
   readonly #unread = new Map<string, string>()
   /** Settlements that were told: one of several nodes behind a URL may not know yet that the payment is used. */
   readonly #told = new Set<string>()
