@@ -137,10 +137,11 @@ async function start(
   const publicUrl = () => config.publicUrl ?? url
   const blobs = await openBlobs(config, { world, log })
   const secrets = await ensureSecrets(database, world)
+  const rates = createRateLimits(options, metrics)
   const { payments, transfers, facilitating, stops } = await startPayments(config, {
     ...{ database, tenants, world, methods, publicUrl, log, files: blobs.store },
     ...{ refuseFullDisk: freeSpace?.need, onFacilitated: metrics.onFacilitated },
-    ...{ onState: metrics.onPaymentState, onClaim: metrics.onClaim },
+    ...{ onState: metrics.onPaymentState, onClaim: metrics.onClaim, rates },
     answerPaidWrite: makePaidWriteAnswerer({ world, database, ...secrets }),
   })
   closers.push(...stops)
@@ -174,8 +175,7 @@ async function start(
     faucet: devnet && ((address, amount) => devnet.faucet(address, amount)),
     readMetrics: () => metrics.text(),
   }
-  const http = { config, metrics, operatorKey: operator.key }
-  const fastify = await createHttpServer(service, closers, http)
+  const fastify = await createHttpServer(service, closers, { config, metrics, rates, operator })
   url = await listen(fastify, config)
   const end = async () => {
     draining = true
@@ -183,6 +183,10 @@ async function start(
     await closeAll()
   }
   return { url, operatorKey: operator, devnet, service, close: end }
+}
+
+function createRateLimits({ config, world }: StartOptions, metrics: Metrics): RateLimits {
+  return new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.onRateLimit })
 }
 
 /**
@@ -294,10 +298,10 @@ async function ensureSecrets(
 async function createHttpServer(
   service: Service,
   closers: (() => Promise<unknown>)[],
-  parts: { config: Config; metrics: Metrics; operatorKey: string },
+  parts: { config: Config; metrics: Metrics; rates: RateLimits; operator: { key: string } },
 ): Promise<FastifyInstance> {
   const { world, log, keyUse } = service
-  const { config, metrics, operatorKey } = parts
+  const { config, metrics, rates, operator } = parts
   const namedRequests = await openNamedRequests(service, join(config.dataDir, keyFiles.signing))
   const noteRequest = config.accessLog ? createAccessLog(log) : () => undefined
   const fastify = createServer({
@@ -312,10 +316,10 @@ async function createHttpServer(
     },
   })
   const admission = createAdmission(service, {
-    operatorKey,
+    operatorKey: operator.key,
     onKey: (hash) => keyUse.note(hash),
     registration: config.registration,
-    rates: new RateLimits({ world, settings: config.rateLimits, onRefused: metrics.onRateLimit }),
+    rates,
   })
   compressAnswers(fastify)
   admitRequests(fastify, admission.admit)

@@ -14,7 +14,10 @@ const rateLimitBucketsMax = 20_000
 export type Rates = {
   /** Points of one address, for callers without a key. */
   readonly address?: number
-  /** Requests of one address or key that carry a payment which buys nothing new. */
+  /**
+   * Requests of one address or key that carry a payment which buys nothing new, and sales out of one account that do not
+   * pay for their entries.
+   */
   readonly payment?: number
   readonly key?: number
   /** Requests with any key of one application. */
@@ -84,6 +87,17 @@ export class RateLimits {
     this.#rates.get(name)?.buckets.giveBack(of.key, of.cost, this.#world.now())
   }
 
+  /** Returns true where less than one is left; takes nothing. */
+  isUsedUp(name: RateName, key: string): boolean {
+    return this.#computeWait(name, key) > 0
+  }
+
+  /** Throws RATE_LIMITED where less than one is left; takes nothing. */
+  refuseUsedUp(name: RateName, key: string): void {
+    const waitMs = this.#computeWait(name, key)
+    if (waitMs > 0) throw this.#refusal(name, Math.ceil(waitMs / 1000))
+  }
+
   /** Takes a place until the returned function is called; throws RATE_LIMITED where none is free. */
   occupy(name: InFlightName): () => void {
     const max = this.#places[name]
@@ -93,6 +107,10 @@ export class RateLimits {
     return () => {
       this.#taken[name] -= 1
     }
+  }
+
+  #computeWait(name: RateName, key: string): number {
+    return this.#rates.get(name)?.buckets.computeWait(key, 1, this.#world.now()) ?? 0
   }
 
   #refusal(limit: LimitName, retryAfterSeconds: number): Fault {
@@ -107,7 +125,7 @@ export class RateLimits {
 
 const sentences: Readonly<Record<LimitName, string>> = {
   address: 'Too many requests without a key from this address',
-  payment: 'Too many payments that bought nothing',
+  payment: 'Too many payments that bought nothing, or too little',
   key: 'Too many requests with this key',
   application: "Too many requests with this application's keys",
   visitors: 'Too many requests without a key to this application',

@@ -13,6 +13,8 @@ export type Outcome = {
 /** Characters of a stored query. */
 export type ReadChars = { readonly sql: number; readonly other: number }
 
+export type NoteRead = (chars: ReadChars) => void
+
 /** Kinds of requests whose concurrency is bounded. */
 export type InFlightName = 'anonymous_in_flight' | 'paying_in_flight'
 
@@ -43,8 +45,10 @@ export class RequestContext {
   hasArrived = false
   /** Time of the first check for lateness, in milliseconds since 1970. */
   seenAtMs: number | undefined
-  /** Notes that a stored query was read for it, which a caller without a key is charged for. */
-  noteRead: ((chars: ReadChars) => void) | undefined
+  /** Notes work that it has caused beside itself, in points, which a caller without a key is charged for. */
+  noteWork: (points: number) => void = () => undefined
+  /** Notes that a stored query was read for it, which is such work. */
+  noteRead: NoteRead = () => undefined
   /** Settles its cost once that is known. */
   ended: ((outcome: Outcome) => void) | undefined
   #gone: AbortController | undefined

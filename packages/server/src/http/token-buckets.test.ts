@@ -25,6 +25,16 @@ test('a request that costs more than a bucket holds takes a full one, instead of
   expect(buckets.take('a', 100, 0).waitMs).toBe(60_000)
 })
 
+test('the time until so much is there is told without taking any of it, and without keeping a bucket for it', () => {
+  const buckets = new TokenBuckets({ perMinute: 60, bucketsMax: 10 })
+  expect(buckets.computeWait('a', 1, 0)).toBe(0)
+  expect(buckets.size).toBe(0)
+  buckets.charge('a', 60, 0)
+  expect(buckets.computeWait('a', 1, 0)).toBe(1000)
+  expect(buckets.computeWait('a', 1, 1000)).toBe(0)
+  expect(buckets.take('a', 1, 1000).ok).toBe(true)
+})
+
 test('a debt is paid off first, and has a bound', () => {
   const buckets = new TokenBuckets({ perMinute: 60, bucketsMax: 10 })
   for (let n = 0; n < 100; n++) buckets.charge('a', 50, 0)

@@ -44,6 +44,14 @@ export class TokenBuckets {
     }
   }
 
+  /** Computes the time until so many tokens are there, in milliseconds; takes nothing. */
+  computeWait(key: string, tokens: number, nowMs: number): number {
+    const bucket = this.#buckets.get(key)
+    if (bucket === undefined) return 0
+    this.#fill(bucket, nowMs)
+    return this.#msFor(tokens - bucket.tokens)
+  }
+
   /** Takes tokens that are owed, down to a minute's debt. */
   charge(key: string, cost: number, nowMs: number): void {
     const bucket = this.#use(key, nowMs)

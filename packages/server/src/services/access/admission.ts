@@ -40,6 +40,9 @@ const points = {
  */
 const bytesPerPoint = { sql: 1_024, kept: 16, other: 16 * 1_024 } as const
 
+/** The points of work that count as one more payment which buys nothing: 12,000 points a minute are 600 payments. */
+const pointsPerPayment = 20
+
 /** Probes must be answered whatever else happens, and cost next to nothing. */
 const probes = new Set<string>([
   'getRoot',
@@ -111,19 +114,16 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
         pays,
         address: toAddressKey(request.ip),
       }
-      const mayPay = route?.paid === true && hasPayerKey(head)
-      if (caller?.kind === 'key') admitKey({ ...visit, mayPay }, caller.key)
+      if (caller?.kind === 'key') admitKey(visit, caller.key)
       else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
       else admitVisitor(visit, computePoints(operationId, head))
     },
     enter: async (operationId, route, requestInfo) => {
       const { context } = requestInfo
-      if (context.place === 'anonymous_in_flight') {
-        const cost = computeBodyCost(operationId, requestInfo.bodyBytes.length)
-        if (cost > 0)
-          rates.charge('address', { key: toAddressKey(requestInfo.remoteAddress), cost })
+      if (context.place !== undefined) {
+        context.noteWork(computeBodyCost(operationId, requestInfo.bodyBytes.length))
+        context.leave = rates.occupy(context.place)
       }
-      if (context.place !== undefined) context.leave = rates.occupy(context.place)
       const caller = await identify(requestInfo, ports)
       noteCaller(context, caller)
       if (caller.kind === 'key') options.onKey(caller.key.key_hash)
@@ -144,54 +144,53 @@ type Visit = {
   readonly address: string
 }
 
-function admitKey(
-  { rates, context, pays, mayPay }: Visit & { readonly mayPay: boolean },
-  key: { key_hash: string; app_id: string },
-): void {
+/** A sale out of the balance that its key pays from counts for that balance, and is refused there. */
+function admitKey(visit: Visit, key: { key_hash: string; app_id: string }): void {
+  const { rates, context, pays } = visit
   rates.take(context, 'key', { key: key.key_hash })
   rates.take(context, 'application', { key: key.app_id })
-  if (pays) takeForPayment(rates, context, key.key_hash)
-  else if (mayPay) takeForCheapSale(rates, context, key.key_hash)
+  if (pays) takeForPayment(visit, key.key_hash, () => undefined)
 }
 
-function admitVisitor({ rates, context, pays, address }: Visit, cost: number): void {
+function admitVisitor(visit: Visit, cost: number): void {
+  const { rates, context, pays, address } = visit
   context.place = pays ? 'paying_in_flight' : 'anonymous_in_flight'
-  // The next request of the address is refused though this one, which may ask for a thousand queries, goes on.
   context.noteRead = ({ sql, other }) =>
-    rates.charge('address', {
-      key: address,
-      cost: sql / bytesPerPoint.sql + other / bytesPerPoint.other,
-    })
+    context.noteWork(sql / bytesPerPoint.sql + other / bytesPerPoint.other)
   if (pays) {
-    takeForPayment(rates, context, address)
-    const { ended } = context
-    context.ended = (outcome) => {
-      ended?.(outcome)
-      // Otherwise a caller who pays nothing could avoid the rate of an address with payments that buy nothing.
-      if (outcome.sale !== 'paid') rates.charge('address', { key: address, cost })
-    }
+    // Otherwise a caller who pays nothing could avoid the rate of an address with payments that buy nothing.
+    takeForPayment(visit, address, (work) =>
+      rates.charge('address', { key: address, cost: cost + work }),
+    )
     return
   }
   rates.take(context, 'address', { key: address, cost })
+  // The next request of the address is refused though this one, which may ask for a thousand queries, goes on.
+  context.noteWork = (work) => rates.charge('address', { key: address, cost: work })
   context.ended = ({ status }) => {
     const due = status === 402 ? points.quote : status === 401 ? points.refused : 0
     if (due > cost) rates.charge('address', { key: address, cost: due - cost })
   }
 }
 
-/** A payment that buys something costs nothing of this; until that is known it counts as one that does not. */
-function takeForPayment(rates: RateLimits, context: RequestContext, key: string): void {
+/**
+ * A payment that buys something costs nothing of this, with all its work, and whatever its address owes. Until that is
+ * known it counts as one that does not. `onWasted` is called with the points of its work if it bought nothing.
+ */
+function takeForPayment(
+  { rates, context }: Visit,
+  key: string,
+  onWasted: (work: number) => void,
+): void {
+  let work = 0
   rates.take(context, 'payment', { key })
-  context.ended = ({ sale }) => {
-    if (sale === 'paid') rates.giveBack('payment', { key, cost: 1 })
+  context.noteWork = (points) => {
+    work += points
+    rates.charge('payment', { key, cost: points / pointsPerPayment })
   }
-}
-
-/** A request whose key may pay for it out of a balance counts as a payment only if it leaves an entry that is not paid for. */
-function takeForCheapSale(rates: RateLimits, context: RequestContext, key: string): void {
-  rates.take(context, 'payment', { key, cost: 0 })
   context.ended = ({ sale }) => {
-    if (sale === 'cheap') rates.charge('payment', { key, cost: 1 })
+    if (sale === 'paid') rates.giveBack('payment', { key, cost: 1 + work / pointsPerPayment })
+    else onWasted(work)
   }
 }
 
@@ -202,16 +201,6 @@ function findKeyText(head: RequestHead): string | undefined {
     return key ?? payer
   } catch (error) {
     if (error instanceof Fault) return undefined
-    throw error
-  }
-}
-
-/** Keys that contradict each other are refused later. */
-function hasPayerKey(head: RequestHead): boolean {
-  try {
-    return readKeyTexts(head).payer !== undefined
-  } catch (error) {
-    if (error instanceof Fault) return false
     throw error
   }
 }

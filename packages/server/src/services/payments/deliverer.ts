@@ -8,6 +8,7 @@ import { Gatherer } from '../../database/gatherer.ts'
 import { computeDue } from '../../model/compute-cost.ts'
 import { isMetered } from '../../model/compute-metered-cost.ts'
 import { takeFromAccount } from './accounts/account-lock.ts'
+import { noteCheapSale, refuseCheapSale } from './accounts/cheap-sales.ts'
 import { balanceNetwork } from './budgets/paying-key.ts'
 import { readVoucher } from './channels/voucher-payment.ts'
 import { applyEvent, keepAnswer } from './claims/claim-steps.ts'
@@ -220,7 +221,7 @@ export class Deliverer {
 
   async #makeDelivery(
     { offer, terms }: Purchase,
-    { claim }: Pick<FundedClaim, 'claim'>,
+    { claim, transaction }: Pick<FundedClaim, 'claim' | 'transaction'>,
   ): Promise<Delivery> {
     const { prices } = terms
     const { writes: form } = offer
@@ -239,7 +240,10 @@ export class Deliverer {
       // Under its Idempotency-Key nobody buys it again by another payment.
       return runWithCommitNoteAgain(() => offer.deliver(prices, claim.id))
     }
-    return offer.deliver(prices, claim.id)
+    const delivery = await offer.deliver(prices, claim.id)
+    if (transaction === null && canAnswerFirst(offer))
+      await refuseCheapSale(this.#ports, { claim, terms }, () => delivery.sizes)
+    return delivery
   }
 
   /** Answers what an earlier try of this request has written. */
@@ -322,7 +326,7 @@ export class Deliverer {
         'the answer of a delivered payment',
       )
     await this.#book({ ...funded, claim: { ...claim, state } }, kept.sale)
-    return toBoughtReply(claim, kept)
+    return this.#noteSale(claim, kept)
   }
 
   /** Answers what was charged in the commit that kept it. */
@@ -332,7 +336,13 @@ export class Deliverer {
     world.failpoint?.('payment.booked')
     onState?.('delivered')
     this.#upkeep.noteBlockHolds()
-    return toBoughtReply(claim, keeping)
+    return this.#noteSale(claim, keeping)
+  }
+
+  #noteSale(claim: Claim, kept: KeptReply): BoughtReply {
+    const bought = toBoughtReply(claim, kept)
+    noteCheapSale(this.#ports, claim, bought)
+    return bought
   }
 
   /** Deposit and sale in one group, so one block. The ledger takes each once, should the outcome be in doubt. */

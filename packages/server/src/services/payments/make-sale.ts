@@ -282,6 +282,11 @@ export function computeFee(shared: Shared): bigint {
   return shared.charge - (shareOut(shared).credits.get(shared.seller) ?? 0n)
 }
 
+/** Computes what the platform gets of a charge. */
+export function computeShare(shared: Shared): bigint {
+  return shareOut(shared).credits.get(platformAccount) ?? 0n
+}
+
 /** Sums what the platform got by a sale. */
 export function sumShare(postings: readonly Pick<Posting, 'account' | 'amount'>[]): bigint {
   return postings

@@ -1,6 +1,7 @@
 import type { World } from '../../base/world.ts'
 import type { BlobStore } from '../../blobs/blob-store.ts'
 import type { Database } from '../../database/database.ts'
+import type { RateLimits } from '../../http/rate-limits.ts'
 import type { HttpReply } from '../../http/reply.ts'
 import type { BlockWatch } from '../../x402/block-watch.ts'
 import type { Escrow } from '../../x402/channels/escrow.ts'
@@ -70,6 +71,8 @@ export type PaymentPorts = {
   readonly answerPaidWrite: AnswerPaidWrite
   /** Throws where nothing new may be taken in (the disk is full); asked before a payment is taken. */
   readonly refuseFullDisk?: (() => void) | undefined
+  /** The rate `payment`, which sales out of an account count in that do not pay for their entries. */
+  readonly rates?: Pick<RateLimits, 'isUsedUp' | 'refuseUsedUp' | 'charge'>
   /** Called when a payment has come into a state, for metrics. */
   readonly onState?: (state: CountedState) => void
   /** Called when a claim from channels was made, or failed, or the chain does not take a channel's row of it. */

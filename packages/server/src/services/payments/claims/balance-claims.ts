@@ -1,15 +1,25 @@
 import { Fault } from '../../../base/fault.ts'
 import { refuseRepetition } from '../../../chain/commit-notes.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
+import { noSize, type Size } from '../../../model/compute-cost.ts'
 import { isMetered } from '../../../model/compute-metered-cost.ts'
 import { readAllAvailable } from '../accounts/account-lock.ts'
+import { refuseCheapSale } from '../accounts/cheap-sales.ts'
 import { HoldDesk, type HoldOrder, type HoldOutcome } from '../accounts/hold-desk.ts'
 import { SaleDesk } from '../accounts/sale-desk.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { isKnownBuyer } from '../meters/meter.ts'
 import { makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentPorts } from '../payment-ports.ts'
-import type { AnswerPlan, FundedClaim, Paid, PlannedAnswer, Purpose, Terms } from '../purchase.ts'
+import type {
+  AnswerPlan,
+  FundedClaim,
+  Offer,
+  Paid,
+  PlannedAnswer,
+  Purpose,
+  Terms,
+} from '../purchase.ts'
 import type { ClaimFinder } from './claim-finder.ts'
 import { takeStep } from './claim-steps.ts'
 import { type Claim, getBuyerAccount, getPayerAccount } from './claim-store.ts'
@@ -59,6 +69,7 @@ export class BalanceClaims {
       const isKnown = isPlanned && known !== undefined && claim.cap <= known
       const available = isKnown ? known : await this.#findEnough(claim, purpose.terms)
       if (available === undefined) return undefined
+      await refuseCheapSale(this.#ports, order, () => listSurest(paid.offer, purpose.terms))
       const isCovered = advance.ahead + claim.cap <= available
       const isFirst = isPlanned && isCovered && !this.#desk.wasRefused(order)
       return await this.#holdNew(order, isFirst ? plan : undefined)
@@ -166,6 +177,15 @@ export class BalanceClaims {
     await chain.whenApplied(chain.head().height)
     return this.#desk.hold(order)
   }
+}
+
+/**
+ * Lists the sizes by which a sale is certain to be cheap before it is made: the largest, or the smallest where its making
+ * does something elsewhere, and could not be refused after that.
+ */
+function listSurest(offer: Offer | undefined, { prices }: Terms): readonly (Size | null)[] {
+  const most = offer?.mostUnder(prices) ?? []
+  return offer?.isMoneyFirst === true ? most.map((size) => size && noSize) : most
 }
 
 /**
