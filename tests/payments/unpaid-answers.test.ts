@@ -21,13 +21,14 @@ function makeBusy({ upto, ...method }: PaymentMethod): PaymentMethod {
 
 withService(
   (service) => {
-    /** Makes so many more claims that wait for their money, like the one that is there, with answers of 8 MiB. */
+    /** Makes so many more claims that wait for their money, like the newest one that is there, with answers of 8 MiB. */
     const addClaims = async (count: number, payer?: string) => {
       const { database } = service()
       await database.execute(sql`
         INSERT INTO operations.claim (identity, id, request_hash, app, operation, amount, cap, quote_id, terms, valid_before, payment, state, created_at_ms)
         SELECT coalesce(regexp_replace(identity, '0x[0-9a-f]+/0x', ${payer ?? null} || '/0x'), identity) || n, 'more' || n, request_hash, app, operation, 0, 0, quote_id, terms, valid_before, payment, state, created_at_ms
-        FROM operations.claim, generate_series(1, ${count}::int4) AS n WHERE state = 'ready'`)
+        FROM (SELECT * FROM operations.claim WHERE state = 'ready' ORDER BY created_at_ms DESC LIMIT 1) AS claim,
+          generate_series(1, ${count}::int4) AS n`)
       await database.execute(sql`
         INSERT INTO operations.kept_reply (payment_id, status, body, sale, expires_at_ms)
         SELECT 'more1', 200, convert_to(repeat('x', 8 * 1024 * 1024), 'UTF8'), '', ${service().world.now()}::int8`)
@@ -90,6 +91,36 @@ withService(
       const covered = await ask(service(), full, await known.sign(full))
       expect(covered.status, covered.text).toBe(200)
       expect((await ask(service(), other, await stranger.sign(other))).status).toBe(200)
+      await dropClaims()
+    })
+
+    test('a buyer who has bought before has no answer made for which there is no room, unless a quota covers all of it', async () => {
+      const app = await createSeller(service(), {})
+      const { target, operation } = perRow('100')
+      const free = { target, operation, model: 'free_quota', unit: 'row', quantity: 2 }
+      const rules = [perRow('100'), { ...free, period: 'month' }]
+      expect((await app.call('PUT', '/pricing', { rules })).status).toBe(200)
+      const read = (limit: number) => list({ root: `${app.appId}::sales`, limit })
+      const [known, waiting] = [await makeUptoBuyer(service()), await makeUptoBuyer(service())]
+      // The first one pays, and the next ones have a quota of two rows.
+      expect((await ask(service(), read(1), await known.sign(read(1)))).status).toBe(200)
+      const { payments, tenants } = service().running.service
+      const { ports } = payments
+      replacePayments(service(), new Payments({ ...ports, methods: ports.methods.map(makeBusy) }))
+      expect((await ask(service(), read(3), await waiting.sign(read(3)))).status).toBe(503)
+      replacePayments(service(), new Payments(ports))
+      await addClaims(64, `0x${'8'.repeat(40)}`)
+      const permit = await known.sign(read(3))
+      const { schema, data } = await tenants.load(app.appId)
+      const { table = '' } = data.catalog.byName.get('sales') ?? {}
+      await service().database.transaction(async (tx) => {
+        // No answer can be made.
+        await tx.execute(sql`LOCK TABLE ${sql.id(schema, table)} IN ACCESS EXCLUSIVE MODE`)
+        const refused = await ask(service(), read(3), permit)
+        expect([refused.status, refused.body.code], refused.text).toEqual([503, 'UNAVAILABLE'])
+      })
+      const covered = await ask(service(), read(1), await known.sign(read(1)))
+      expect(covered.status, covered.text).toBe(200)
       await dropClaims()
     })
 

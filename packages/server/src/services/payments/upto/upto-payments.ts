@@ -13,7 +13,7 @@ import { findLateness } from '../claims/unpaid-answers.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { findPromiseEnd } from '../deposits/find-promise-end.ts'
 import { makeReplyBeforeMoney } from '../make-sale.ts'
-import { isKnownBuyer, type MeteredSale } from '../meters/meter.ts'
+import { computeMeteredCap, type MeteredSale } from '../meters/meter.ts'
 import { formatRefusal, makePendingFault, toPaymentFault } from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import {
@@ -130,12 +130,23 @@ export class UptoPayments {
     { payment, identity }: BroughtUpto,
     terms: Terms,
   ): Promise<string | undefined> {
-    const { world, database } = this.#ports
-    const buyer = { account: toWalletAccount(payment.payload.from), terms, nowMs: world.now() }
-    // A pass or a quota may leave nothing to wait for: the lock of the buyer decides.
-    if (!(await isKnownBuyer(database, buyer)))
-      await this.#claims.unpaid.refuseFull({ identity, app: makePurpose(offer, terms).app })
-    return findLateness(world, payment)
+    const { app } = makePurpose(offer, terms)
+    await this.#claims.unpaid.refuseFull({ identity, app }).catch(async (full: unknown) => {
+      // Where a pass or a quota covers all that is asked for, there is nothing to wait for.
+      const most = await this.#computeMost(offer, terms, payment)
+      if (most > 0n) throw full
+    })
+    return findLateness(this.#ports.world, payment)
+  }
+
+  /** Computes the most that this buyer pays for it, less what quotas and passes take off that at this moment. */
+  async #computeMost(offer: Offer, terms: Terms, { payload }: UptoPayment): Promise<bigint> {
+    const { database, world, tenants } = this.#ports
+    const { chain } = tenants.system
+    // A pass or a purchase of a moment ago counts.
+    await chain.whenApplied(chain.head().height)
+    const buyer = { id: '', account: toWalletAccount(payload.from), terms, nowMs: world.now() }
+    return (await computeMeteredCap(database, buyer, offer.mostUnder(terms.prices))).cap
   }
 
   /** Sells at prices that depend on what the buyer had before: the answer is kept with what it costs this buyer. */
