@@ -280,7 +280,9 @@ const byOperation: ReadonlyMap<string, Judge> = new Map(Object.entries(judges))
 /** A run reads sources of other applications too, each of which is judged for its caller. */
 async function judgeRun(call: RefusedCall, tenant: Tenant, found: QueryLookup): Promise<void> {
   const { tenants, queryPlans } = call.service
-  const { template } = await queryPlans.load(tenants, tenant, found)
+  const { stored } = found
+  const onRead = call.requestInfo.context.noteRead
+  const { template } = await queryPlans.load(tenants, tenant, { stored, onRead })
   await authorizeUses(call, tenant, template.uses)
 }
 

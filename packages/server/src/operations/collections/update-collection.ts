@@ -19,7 +19,8 @@ import { parseCollectionSettings } from './parse-settings.ts'
 export const updateCollection: Operation<
   'updateCollection',
   'world' | 'database' | 'tenants' | 'queryPlans'
-> = async ({ service }, { params, body }) => {
+> = async (call, { params, body }) => {
+  const { service } = call
   await checkSchemaDefinition(body.schema_definition)
   const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
@@ -49,7 +50,7 @@ export const updateCollection: Operation<
     }
     const collections = new Map(catalog.collections).set(id, after)
     const changed = buildCatalog({ ...catalog, collections })
-    await refuseFreed(service, tenant, { after: changed, confirmed: body.confirm_free })
+    await refuseFreed(call, tenant, { after: changed, confirmed: body.confirm_free })
     const { indexes } = requireCollection(tenant, id)
     const made = buildSchemaIndexes(
       service.world,

@@ -39,7 +39,7 @@ type Parts = 'world' | 'database' | 'tenants' | 'payments' | 'indexBuilder' | 'q
 
 /** Creates an index, or changes the one that serves the same; makes the collection if it is missing. */
 export async function createIndexOn(
-  call: Pick<Call<Parts>, 'service' | 'caller'>,
+  call: Call<Parts>,
   request: { app: string; collection: string; wish: IndexRequest },
 ) {
   const { service } = call
@@ -72,7 +72,7 @@ export async function createIndexOn(
     const isPriced = prices.length > 0 || !isDeepStrictEqual(same?.price, index.price)
     if (known !== undefined && isPriced) {
       await refusePricing(call, tenant, known)
-      await refuseGivenAway(service, tenant, prices)
+      await refuseGivenAway(call, tenant, prices)
     }
     const changes = [
       ...(same === undefined || serializeIndex(same) !== serializeIndex(index)

@@ -8,7 +8,7 @@ import type { Definition } from '../../model/definition-entry.ts'
 import type { CollectionDefinition, PriceRule, PricingDefinition } from '../../model/definitions.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Uses } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import { refuseFreed } from '../../services/pricing/freed-targets.ts'
 import type { IndexRequest } from './index-request.ts'
@@ -31,7 +31,7 @@ export function buildPriceChanges(
 
 /** Refuses a price of nothing for what strangers pay for today: who wants that confirms it with the other prices. */
 export function refuseGivenAway(
-  service: Uses<'tenants' | 'queryPlans'>,
+  call: Pick<Call<'tenants' | 'queryPlans'>, 'service' | 'requestInfo'>,
   tenant: Tenant,
   changes: readonly PriceChange[],
 ): Promise<void> {
@@ -39,7 +39,7 @@ export function refuseGivenAway(
   const collections = new Map(catalog.collections)
   for (const change of changes)
     if (change.kind === 'collection') collections.set(change.id, change.body)
-  return refuseFreed(service, tenant, { after: buildCatalog({ ...catalog, collections }) })
+  return refuseFreed(call, tenant, { after: buildCatalog({ ...catalog, collections }) })
 }
 
 /** The time in which a collection counts as new, in milliseconds. */

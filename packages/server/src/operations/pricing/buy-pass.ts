@@ -22,7 +22,7 @@ export const buyPass: Operation<'buyPass', 'tenants' | 'payments' | 'queryPlans'
   const rule = findPassRule(catalog, item, hours)
   if (rule === undefined || !(canDescribe(caller, tenant.application) || isKnown(catalog, rule)))
     throw new Fault('PASS_NOT_FOUND')
-  if (!(await isSold(service, tenant, rule.target))) throw new Fault('PASS_NOT_FOUND')
+  if (!(await isSold(call, tenant, rule.target))) throw new Fault('PASS_NOT_FOUND')
   const perAccess = BigInt(requirePresent(rule.amount, 'the amount of a pass'))
   const account = toApplicationAccount(params.app)
   return service.payments.sell(call, {

@@ -19,7 +19,7 @@ import { makePricingTag, readVersion } from './pricing-tag.ts'
  * changed and removed.
  */
 export async function changePricing(
-  { service, requestInfo }: Call<'tenants' | 'payments' | 'queryPlans'>,
+  call: Call<'tenants' | 'payments' | 'queryPlans'>,
   asked: {
     readonly app: string
     /** The targets that the seller confirms to give away. */
@@ -27,6 +27,7 @@ export async function changePricing(
     readonly change: (catalog: Catalog) => readonly PriceRule[]
   },
 ) {
+  const { service, requestInfo } = call
   const tenant = await service.tenants.load(asked.app)
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
@@ -39,8 +40,8 @@ export async function changePricing(
     refuseContradictions(rules)
     const changed = buildChangedCatalog(catalog, rules)
     const { pricing } = changed
-    await refuseFreed(service, tenant, { after: changed, confirmed: asked.confirmed })
-    await refuseIdleDiscounts(service, tenant, changed)
+    await refuseFreed(call, tenant, { after: changed, confirmed: asked.confirmed })
+    await refuseIdleDiscounts(call, tenant, changed)
     await define(tenant, [{ kind: 'pricing', id: 'pricing', body: pricing }])
     const version = computeRulesVersion(service.payments, tenant, rules)
     const described = describePricing(service.payments, { shown: rules, version })

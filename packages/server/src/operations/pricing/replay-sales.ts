@@ -16,7 +16,7 @@ import {
 } from '../../projections/measured-sales.ts'
 import type { SalesPeriod } from '../../projections/read-sales.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Uses } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import { computeQueryPrice } from '../../services/queries/query-price.ts'
 import { addSale, type Comparison } from './compare-sales.ts'
 import { findPassRule } from './pass-rules.ts'
@@ -35,10 +35,11 @@ type Replayed = {
 
 /** Prices the sales of the period anew, page by page; 413 where they are too many for one request. */
 export async function replaySales(
-  service: Uses<'database' | 'tenants' | 'queryPlans'>,
+  call: Call<'database' | 'tenants' | 'queryPlans'>,
   { tenant, catalog, period }: Replayed,
   comparison: Comparison,
 ): Promise<void> {
+  const { service } = call
   const { database } = service
   const counted = { ...period, fromMs: findStart(catalog, period.fromMs) }
   await refuseTooMany(service, counted)
@@ -63,7 +64,7 @@ export async function replaySales(
     for (const buyer of await listPaidBuyers(database, period, asked)) replay.notePaid(buyer)
     for (const row of sales) {
       const sale = { ...row, measured: readMeasured(row, period.app) }
-      await addPrices(service, { tenant, catalog, parts: sale.measured ?? [] }, prices)
+      await addPrices(call, { tenant, catalog, parts: sale.measured ?? [] }, prices)
       const priced = replay.replay(sale, (part) => prices.get(formatPart(part)) ?? 'gone')
       if (sale.timeMs >= period.fromMs) addSale(comparison, sale, priced)
       chars += row.measuredText?.length ?? 0
@@ -98,7 +99,7 @@ async function refuseTooMany({ database }: Uses<'database'>, period: SalesPeriod
 
 /** Adds the prices of what a sale names for the first time. */
 async function addPrices(
-  service: Uses<'tenants' | 'queryPlans'>,
+  call: Call<'tenants' | 'queryPlans'>,
   {
     tenant,
     catalog,
@@ -109,7 +110,7 @@ async function addPrices(
   for (const part of parts) {
     const key = formatPart(part)
     if (prices.has(key)) continue
-    prices.set(key, await findPrice(service, { tenant, catalog }, part))
+    prices.set(key, await findPrice(call, { tenant, catalog }, part))
     // A price is looked for among a thousand rules, for each source of a view.
     await awaitTurn()
   }
@@ -123,7 +124,7 @@ function formatPart(part: MeasuredPart): string {
 
 /** Finds the price of a part by the rules that are tried, as a read today would. */
 async function findPrice(
-  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
+  { service, requestInfo }: Call<'tenants' | 'queryPlans'>,
   { tenant, catalog }: Pick<Replayed, 'tenant' | 'catalog'>,
   part: MeasuredPart,
 ): Promise<ReplayPrice> {
@@ -137,7 +138,10 @@ async function findPrice(
     const versions = catalog.queries.get(name) ?? []
     const stored = versions.find(({ version }) => version === part.version)
     if (stored === undefined) return 'gone'
-    const facts = await queryPlans.findFacts(tenants, tenant, { stored })
+    const facts = await service.queryPlans.findFacts(service.tenants, tenant, {
+      stored,
+      onRead: requestInfo.context.noteRead,
+    })
     if (facts === undefined) return 'gone'
     const price = computeQueryPrice(catalog, stored, facts.own)?.price
     return price === undefined ? 'unsold' : { price }

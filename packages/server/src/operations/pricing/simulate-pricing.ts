@@ -17,17 +17,18 @@ const assumes = [
 export const simulatePricing: Operation<
   'simulatePricing',
   'database' | 'tenants' | 'queryPlans' | 'world'
-> = async ({ service }, { params, body }) => {
+> = async (call, { params, body }) => {
+  const { service } = call
   const tenant = await service.tenants.load(params.app)
   const { catalog } = tenant.data
   const rules = parseRules(catalog, body.rules, '/rules')
   refuseContradictions(rules)
   const changed = buildChangedCatalog(catalog, rules)
-  await refuseIdleDiscounts(service, tenant, changed)
+  await refuseIdleDiscounts(call, tenant, changed)
   const times = parseLastDays(body, service.world.now())
   const period = await openPeriod(service, params.app, times)
   const comparison = createComparison()
-  await replaySales(service, { tenant, catalog: changed, period }, comparison)
+  await replaySales(call, { tenant, catalog: changed, period }, comparison)
   const compared = describeComparison(comparison)
   const { earned, simulated, difference } = compared
   return {
@@ -36,7 +37,7 @@ export const simulatePricing: Operation<
     ...currency,
     ...compared,
     usd: toUsd({ earned, simulated, difference }),
-    confirm_free: [...(await listFreed(service, tenant, changed))],
+    confirm_free: [...(await listFreed(call, tenant, changed))],
     assumes,
   }
 }

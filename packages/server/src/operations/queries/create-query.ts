@@ -59,7 +59,7 @@ export const createQuery: Operation<
     refusePrivate(tenant, stored)
     refuseUnsellable(tenant, stored, template)
     const own = listOwnUses(template.uses, params.app)
-    if (await isFreedVersion(service, tenant, { stored, own }))
+    if (await isFreedVersion(call, tenant, { stored, own }))
       refuseUnconfirmed([{ query: stored.name }], confirmed)
     await planAll(call, tenant, { template, ...authorized })
     await define(tenant, [{ kind: 'query', id: `${stored.name}@${version}`, body: stored }])

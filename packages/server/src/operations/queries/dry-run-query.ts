@@ -17,10 +17,13 @@ export const dryRunQuery: Operation<
   'dryRunQuery',
   SourceParts | 'queryRunner' | 'queryPlans'
 > = async (call, { params, query, body }) => {
-  const { service } = call
+  const { service, requestInfo } = call
   const tenant = await service.tenants.load(params.app)
   const found = requireQuery(tenant.data.catalog, params.name, query.version)
-  const plan = await service.queryPlans.load(service.tenants, tenant, found)
+  const plan = await service.queryPlans.load(service.tenants, tenant, {
+    stored: found.stored,
+    onRead: requestInfo.context.noteRead,
+  })
   const run = parseRun(plan.template, toParameterTexts(body.parameters ?? {}))
   const asked = { tenant, found, plan, run, format: 'json', maxKb: undefined } as const
   const request = await prepareQueryRead(call, asked)

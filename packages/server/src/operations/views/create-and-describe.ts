@@ -19,7 +19,7 @@ export async function createAndDescribe(
   request: ViewRequest,
 ) {
   const { service } = call
-  const defined = await defineView(service, tenant, request)
+  const defined = await defineView(call, tenant, request)
   const { view } = defined
   const { app_id: app, number: application } = tenant.application
   await awaitWithin(service.viewBuilder.whenDone(app, view.id), {

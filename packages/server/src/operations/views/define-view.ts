@@ -9,7 +9,7 @@ import { planNewView, type ViewPlan } from '../../model/view-plan.ts'
 import { getOutput } from '../../query/tree/query.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Uses } from '../../services/call.ts'
+import type { Call, Uses } from '../../services/call.ts'
 import { buildLeadingIndex } from '../../services/collections/leading-index.ts'
 import { refuseFreed } from '../../services/pricing/freed-targets.ts'
 import { refuseLongView } from '../../services/views/refuse-long-view.ts'
@@ -31,10 +31,11 @@ export type DefinedView = {
  * name is read until the new one is whole.
  */
 export async function defineView(
-  service: Uses<'world' | 'database' | 'tenants' | 'queryPlans'>,
+  call: Call<'world' | 'database' | 'tenants' | 'queryPlans'>,
   tenant: Tenant,
   sent: ViewRequest,
 ): Promise<DefinedView> {
+  const { service } = call
   refuseTaken(tenant, sent)
   // This comes before the mutex, since it may read other applications' catalogs.
   const first = await resolveView(service.tenants, tenant, keepSettings(tenant, sent))
@@ -69,7 +70,7 @@ export async function defineView(
       const views = new Map(catalog.views).set(view.id, { view, plan })
       views.delete(before.id)
       const after = buildCatalog({ ...catalog, views })
-      await refuseFreed(service, tenant, { after, confirmed: request.confirmed })
+      await refuseFreed(call, tenant, { after, confirmed: request.confirmed })
     }
     const definitions = [
       { kind: 'view', id: view.id, body: view } as const,

@@ -13,7 +13,7 @@ import { isOpen } from '../../model/read-level.ts'
 import type { Readable } from '../../model/readable.ts'
 import type { KeptQuery } from '../../model/stored-query.ts'
 import type { Tenant } from '../applications/tenants.ts'
-import type { Uses } from '../call.ts'
+import type { Call } from '../call.ts'
 import { computeQueryPrice, type OwnUse } from '../queries/query-price.ts'
 import { isPublic } from '../queries/stored-queries.ts'
 
@@ -23,13 +23,16 @@ export type Target =
   | { readonly query: string }
   | { readonly api_collection: string }
 
+/** The call for which prices are looked at: it pays for the queries that are read for that. */
+type Pricing = Pick<Call<'tenants' | 'queryPlans'>, 'service' | 'requestInfo'>
+
 /**
  * Lists the targets that strangers pay for today, or cannot buy, and would read free of charge under the other
  * catalog: collections, views (which cost what their sources do where they have no price of their own), sources
  * that other applications were granted for their views, and predefined queries.
  */
 export async function listFreed(
-  service: Uses<'tenants' | 'queryPlans'>,
+  call: Pricing,
   tenant: Tenant,
   after: Catalog,
 ): Promise<readonly Target[]> {
@@ -48,7 +51,7 @@ export async function listFreed(
   return [
     ...listFreedOf('byName'),
     ...listFreedOf('viewsByName'),
-    ...(await listFreedQueries(service, tenant, after)).map((query) => ({ query })),
+    ...(await listFreedQueries(call, tenant, after)).map((query) => ({ query })),
   ]
 }
 
@@ -57,14 +60,14 @@ export async function listFreed(
  * unless the seller confirms that for each target.
  */
 export async function refuseFreed(
-  service: Uses<'tenants' | 'queryPlans'>,
+  call: Pricing,
   tenant: Tenant,
   {
     after,
     confirmed = [],
   }: { readonly after: Catalog; readonly confirmed?: readonly Target[] | undefined },
 ): Promise<void> {
-  refuseUnconfirmed(await listFreed(service, tenant, after), confirmed)
+  refuseUnconfirmed(await listFreed(call, tenant, after), confirmed)
 }
 
 /** Refuses what is given away and not confirmed. */
@@ -84,26 +87,26 @@ function formatTarget(target: Target): string {
 
 /** Returns true if strangers can buy the target, and pay for it: only then is a pass for it worth anything. */
 export async function isSold(
-  service: Uses<'tenants' | 'queryPlans'>,
+  call: Pricing,
   tenant: Tenant,
   target: PriceRule['target'],
 ): Promise<boolean> {
   const { catalog: after } = tenant.data
   const readable = findTargetReadable(after, target)
   if (readable !== undefined && isUnsold(after, readable)) return false
-  const price = await findTargetPrice(service, { tenant, after }, target)
+  const price = await findTargetPrice(call, { tenant, after }, target)
   return price !== undefined && !isFree(price)
 }
 
 /** Refuses quotas and passes for what strangers read for nothing, or cannot buy: they would promise what is nothing. */
 export async function refuseIdleDiscounts(
-  service: Uses<'tenants' | 'queryPlans'>,
+  call: Pricing,
   tenant: Tenant,
   after: Catalog,
 ): Promise<void> {
   for (const { target, model } of after.pricing.rules) {
     if (model !== 'free_quota' && model !== 'time_pass') continue
-    const price = await findTargetPrice(service, { tenant, after }, target)
+    const price = await findTargetPrice(call, { tenant, after }, target)
     if (price !== undefined && !isFree(price)) continue
     const [name] = Object.entries(target).map((entry) => entry.join(' '))
     throw makeInvalidFault('', `has a ${model} for ${name}, which has no price: give it one too`)
@@ -111,14 +114,14 @@ export async function refuseIdleDiscounts(
 }
 
 async function findTargetPrice(
-  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
+  call: Pricing,
   { tenant, after }: { readonly tenant: Tenant; readonly after: Catalog },
   target: PriceRule['target'],
 ): Promise<Price | undefined> {
   const { query } = target
   const stored = query === undefined ? undefined : after.queries.get(query)?.at(-1)
   if (stored !== undefined) {
-    const facts = await queryPlans.findFacts(tenants, tenant, { stored })
+    const facts = await findFacts(call, tenant, stored)
     return facts && computeQueryPrice(after, stored, facts.own)?.price
   }
   const readable = findTargetReadable(after, target)
@@ -150,13 +153,13 @@ function isGranted({ grants }: Catalog, { id }: Readable): boolean {
 }
 
 async function listFreedQueries(
-  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
+  call: Pricing,
   tenant: Tenant,
   after: Catalog,
 ): Promise<readonly string[]> {
   const before = tenant.data.catalog
   const isFreed = async (stored: KeptQuery) => {
-    const facts = await queryPlans.findFacts(tenants, tenant, { stored })
+    const facts = await findFacts(call, tenant, stored)
     if (facts === undefined) return false
     const [was, is] = [before, after].map((one) => computeQueryPrice(one, stored, facts.own)?.price)
     // A query that could not be bought before counts as given away too.
@@ -178,7 +181,7 @@ async function listFreedQueries(
 
 /** Returns true for a new version that states no price and is free, where strangers pay for the newest one. */
 export async function isFreedVersion(
-  { tenants, queryPlans }: Uses<'tenants' | 'queryPlans'>,
+  call: Pricing,
   tenant: Tenant,
   { stored, own }: { readonly stored: KeptQuery; readonly own: readonly OwnUse[] },
 ): Promise<boolean> {
@@ -188,7 +191,12 @@ export async function isFreedVersion(
   const isGivenAway = now !== undefined && !now.explicit && isFree(now.price)
   if (newest === undefined || !isGivenAway || !isPublic(catalog, { stored, newest: stored }))
     return false
-  const facts = await queryPlans.findFacts(tenants, tenant, { stored: newest })
+  const facts = await findFacts(call, tenant, newest)
   const was = facts && computeQueryPrice(catalog, newest, facts.own)?.price
   return was !== undefined && !isFree(was) && isPublic(catalog, { stored: newest, newest })
+}
+
+function findFacts({ service, requestInfo }: Pricing, tenant: Tenant, stored: KeptQuery) {
+  const onRead = requestInfo.context.noteRead
+  return service.queryPlans.findFacts(service.tenants, tenant, { stored, onRead })
 }

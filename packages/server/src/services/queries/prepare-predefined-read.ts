@@ -29,7 +29,10 @@ export async function preparePredefinedRead(
     const visit = { caller, address: requestInfo.remoteAddress, nowMs: service.world.now() }
     service.queryRates.take(visit, tenant, found.stored)
   }
-  const plan = await service.queryPlans.load(service.tenants, tenant, found)
+  const plan = await service.queryPlans.load(service.tenants, tenant, {
+    stored: found.stored,
+    onRead: call.requestInfo.context.noteRead,
+  })
   const run = parseRun(plan.template, toParameterTexts(parameters))
   return prepareQueryRead(call, { tenant, found, plan, run, format: 'json', maxKb })
 }

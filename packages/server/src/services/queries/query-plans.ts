@@ -4,7 +4,7 @@ import { awaitTurn } from '../../base/await-turn.ts'
 import { FairCache, type FairCacheBounds } from '../../base/fair-cache.ts'
 import { Fault } from '../../base/fault.ts'
 import { Singleflight } from '../../base/singleflight.ts'
-import type { ReadChars } from '../../http/request-context.ts'
+import type { NoteRead } from '../../http/request-context.ts'
 import { type Catalog, findReadable } from '../../model/catalog.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import {
@@ -81,7 +81,7 @@ type ReadQuery = {
 type Wanted = {
   readonly stored: KeptQuery
   /** Called where the query was not in memory, and has to be read. */
-  readonly onRead?: ((chars: ReadChars) => void) | undefined
+  readonly onRead: NoteRead
 }
 
 /**
@@ -124,14 +124,22 @@ export class QueryPlans {
   async #load(asked: Asked): Promise<ReadQuery> {
     const kept = await this.#findKept(asked)
     if (kept !== undefined) return kept
+    const first = await this.#share(asked)
+    // The one who began to read it may have seen other definitions. The next reading begins after this request did.
+    if (first.isOwn || (await isCurrent(first.read, asked))) return first.read
+    const next = await this.#share(asked)
+    return next.read.stored.deref() === asked.stored ? next.read : this.#read(asked)
+  }
+
+  /** Reads a query once for all who ask for it at the same time. */
+  async #share(asked: Asked): Promise<{ readonly read: ReadQuery; readonly isOwn: boolean }> {
     const { holder, key } = formatPlace(asked)
     let isOwn = false
     const read = await this.#reading.run(`${holder} ${key}`, asked.part, () => {
       isOwn = true
       return this.#read(asked)
     })
-    // The one who began to read it may have seen other definitions.
-    return isOwn || (await isCurrent(read, asked)) ? read : this.#read(asked)
+    return { read, isOwn }
   }
 
   async #findKept(asked: Asked): Promise<ReadQuery | undefined> {
@@ -146,7 +154,7 @@ export class QueryPlans {
     if (kept !== undefined) return kept
     const { stored, part, onRead } = asked
     const { sql = '', base_query, parameters } = stored
-    onRead?.({ sql: sql.length, other: JSON.stringify([base_query, parameters]).length })
+    onRead({ sql: sql.length, other: JSON.stringify([base_query, parameters]).length })
     // Some callers need all queries of an application.
     await awaitTurn()
     const { template, own, catalogs } = await readQuery(asked)
