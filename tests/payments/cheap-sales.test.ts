@@ -8,9 +8,11 @@ import {
   quote,
   readBalance,
 } from '../support/buyer.ts'
+import { createData } from '../support/data.ts'
 import { type Market, openMarket, readEarnings, setPrices } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestApp, TestReply } from '../support/service.ts'
+import { startUpstream } from '../support/upstream.ts'
 
 /** A minute allows one sale of an account that does not pay for its entry. */
 const most = 1
@@ -114,6 +116,30 @@ withService(
       expect([await own(`own-${n - 1}`), await own(`own-${n}`)]).toEqual([200, 404])
     })
 
+    test('what a seller`s own API does is not asked for if it may be cheap', async () => {
+      const upstream = await startUpstream()
+      const key = await createKey(await openPayer())
+      const seller = await createData(service())
+      const define = async (name: string, price: object) => {
+        const body = { name, upstream: { url: upstream.url }, price }
+        const made = await seller.call('POST', '/api-collections', body)
+        expect(made.status, made.text).toBe(201)
+      }
+      await define('cheap', { per_access: '4' })
+      await define('by-kb', { per_kb: '100' })
+      await define('dear', { per_row: '50' })
+      const buy = (name: string) => {
+        const path = `/api/apps/${seller.appId}/api-collections/${name}/data`
+        return ask(service(), { method: 'GET', path }, key)
+      }
+      expectRefused(await useUp(() => buy('cheap')))
+      expectRefused(await buy('by-kb'))
+      expect(upstream.got).toHaveLength(1)
+      const bought = await buy('dear')
+      expect(bought.status, bought.text).toBe(200)
+      upstream.close()
+    })
+
     test('a balance that payments in requests are covered by has one rate, from whatever addresses', async () => {
       const [cheap, dear] = [await openPriced('4'), await openPriced('50')]
       const buyer = await createFundedBuyer(service(), 10_000n)
@@ -132,5 +158,12 @@ withService(
       expect(await readBalance(service(), buyer.address)).toBe(before - 50n)
     })
   },
-  { devnet: true, config: { rateLimits: { payment: most }, trustProxy: ['127.0.0.1'] } },
+  {
+    devnet: true,
+    config: {
+      rateLimits: { payment: most },
+      trustProxy: ['127.0.0.1'],
+      allowedUpstreams: [{ host: '127.0.0.1', port: undefined }],
+    },
+  },
 )

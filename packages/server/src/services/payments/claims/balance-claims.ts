@@ -1,7 +1,7 @@
 import { Fault } from '../../../base/fault.ts'
 import { refuseRepetition } from '../../../chain/commit-notes.ts'
 import { Gatherer } from '../../../database/gatherer.ts'
-import { noSize, type Size } from '../../../model/compute-cost.ts'
+import type { Size } from '../../../model/compute-cost.ts'
 import { isMetered } from '../../../model/compute-metered-cost.ts'
 import { readAllAvailable } from '../accounts/account-lock.ts'
 import { refuseCheapSale } from '../accounts/cheap-sales.ts'
@@ -180,12 +180,12 @@ export class BalanceClaims {
 }
 
 /**
- * Lists the sizes by which a sale is certain to be cheap before it is made: the largest, or the smallest where its making
+ * Lists the sizes by which a sale is judged before it is made: the largest, or those of an empty answer where its making
  * does something elsewhere, and could not be refused after that.
  */
 function listSurest(offer: Offer | undefined, { prices }: Terms): readonly (Size | null)[] {
   const most = offer?.mostUnder(prices) ?? []
-  return offer?.isMoneyFirst === true ? most.map((size) => size && noSize) : most
+  return offer?.isMoneyFirst === true ? most.map((size) => size && { ...size, bytes: 0 }) : most
 }
 
 /**
