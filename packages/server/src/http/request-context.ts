@@ -11,7 +11,7 @@ export type Outcome = {
 }
 
 /** Characters of a stored query. */
-export type ReadChars = { readonly sql: number; readonly other: number }
+type ReadChars = { readonly sql: number; readonly other: number }
 
 export type NoteRead = (chars: ReadChars) => void
 
