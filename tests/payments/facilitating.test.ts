@@ -23,6 +23,7 @@ import { expectBalanced, readChainBalance } from '../support/market.ts'
 import { connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp } from '../support/service.ts'
+import { askSigned, makeTestWallet } from '../support/wallet.ts'
 
 const facilitator = {
   access: 'key',
@@ -824,6 +825,24 @@ withService(
       expect(await readBalance(service(), buyer.address)).toBe(0n)
       expect(await readChainBalance(service(), payTo)).toBe(1_000n)
       await expectBalanced(service())
+    })
+
+    test('a key that a wallet granted through an application is none of its keys: others are not settled for it', async () => {
+      const app = await service().createApp()
+      const path = `/api/apps/${app.appId}/authorizations`
+      const body = { grantee: 'an agent', spend_limit: '1' }
+      const granted = await askSigned(service(), makeTestWallet(), { method: 'POST', path, body })
+      const own = await service().request('POST', path, { body, headers: app.headers })
+      const requirements = makeRequirements(2, makeAddress())
+      const paid = [await sign(makeBuyer(), 2, requirements), requirements] as const
+      for (const [key, status] of [
+        [granted.body.user_key, 401],
+        [own.body.user_key, 200],
+      ] as const)
+        for (const ask of ['verify', 'settle']) {
+          const by = { ...app, headers: { 'x-user-key': key } }
+          expect((await post(ask, by, paid)).status, ask).toBe(status)
+        }
     })
 
     test('the audit finds payments for other servers equal, and names one whose bytes are of another authorization', async () => {

@@ -32,7 +32,7 @@ describe('createAuthorization', () =>
       expect(foreign.status).toBe(401)
       const userKey = { 'x-user-key': granted.body.user_key }
       const again = await service().request('POST', path, { body, headers: userKey })
-      expect(again.status, 'what may spend may not grant').toBe(403)
+      expect(again.status, 'what may spend may not grant').toBe(401)
     })
 
     test('the key of an authorization has no right in its application, and is none of its keys', async () => {
@@ -43,7 +43,12 @@ describe('createAuthorization', () =>
       const asked = { method: 'POST', path: `${at}/authorizations`, body }
       const { user_key: userKey } = (await askSigned(service(), wallet, asked)).body
       const headers = { 'x-app-key': userKey }
-      expect((await service().request('GET', `${at}/stats`, { headers })).status).toBe(403)
+      expect((await service().request('GET', `${at}/stats`, { headers })).status).toBe(401)
+      const own = await service().request('POST', `${at}/authorizations`, {
+        ...{ body, headers: app.headers },
+      })
+      const ofApp = { headers: { 'x-app-key': own.body.user_key } }
+      expect((await service().request('GET', `${at}/stats`, ofApp)).status).toBe(403)
       const { keys } = (await service().request('GET', `${at}/keys`, { headers: app.headers })).body
       expect(keys).toHaveLength(1)
     })

@@ -69,7 +69,7 @@ describe('revokeAuthorization', () =>
       })
       expect([stranger.status, stranger.body.code]).toEqual([404, 'AUTHORIZATION_NOT_FOUND'])
       const headers = { 'x-user-key': one.userKey }
-      expect((await service().request('POST', one.revoke, { headers })).status).toBe(403)
+      expect((await service().request('POST', one.revoke, { headers })).status).toBe(401)
       const other = await service().createApp()
       const elsewhere = one.revoke.replace(app.appId, other.appId)
       const misplaced = await askSigned(service(), one.wallet, { method: 'POST', path: elsewhere })

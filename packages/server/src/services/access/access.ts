@@ -17,7 +17,10 @@ import { verifyWallet } from './wallet-signature.ts'
 /** A request, and its caller. */
 export type Asking = { readonly requestInfo: RequestInfo; readonly caller: Caller }
 
-/** The caller of a request. An anonymous caller may buy like any other. `payer` is a key that may pay for it. */
+/**
+ * The caller of a request. An anonymous caller may buy like any other. `payer` is a key that may pay for it; the key of a
+ * wallet's authorization is nothing else, since a wallet asks nobody before it grants through an application.
+ */
 export type Caller = Standing & { readonly payer?: KeyRecord }
 
 type Standing =
@@ -41,7 +44,8 @@ export type AccessPorts = {
 
 /**
  * Finds out who calls. A key that is unknown, expired or revoked is 401 everywhere, public paths included.
- * A paying key (X-Agent-Key, X-User-Key) beside the application's must be good, and gives no rights.
+ * A paying key (X-Agent-Key, X-User-Key) beside the application's must be good, and gives no rights. Alone it is the
+ * caller's, if it is a key of an application.
  */
 export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Promise<Caller> {
   const { key, payer } = readKeyTexts(requestInfo)
@@ -49,13 +53,16 @@ export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Pr
   if (key !== undefined || payer !== undefined) await ports.tenants.system.chain.ensureHeld()
   const paying =
     payer === undefined ? undefined : requireKeyHolder(payer, requestInfo.context, ports)
-  if (paying?.kind === 'key') {
-    refuseArchivedPayer(paying.key, ports.tenants)
-    const caller = key === undefined ? paying : requireKeyHolder(key, requestInfo.context, ports)
-    return { ...caller, payer: paying.key }
-  }
-  if (key !== undefined) return requireKeyHolder(key, requestInfo.context, ports)
-  if (paying !== undefined) return paying
+  const payingKey = paying?.kind === 'key' ? paying.key : paying?.payer
+  if (payingKey !== undefined) refuseArchivedPayer(payingKey, ports.tenants)
+  const standing = key === undefined ? paying : requireKeyHolder(key, requestInfo.context, ports)
+  if (key !== undefined) refuseAsStanding(standing)
+  const hasStanding = standing !== undefined && standing.kind !== 'anonymous'
+  const caller = hasStanding ? standing : await identifySigner(requestInfo, ports)
+  return payingKey === undefined ? caller : { ...caller, payer: payingKey }
+}
+
+async function identifySigner(requestInfo: RequestInfo, ports: AccessPorts): Promise<Caller> {
   const signed = findWalletSignature(requestInfo)
   if (signed === undefined) return { kind: 'anonymous' }
   return {
@@ -72,13 +79,23 @@ export async function identify(requestInfo: RequestInfo, ports: AccessPorts): Pr
  * The balance of an archived application is its owner's to take out. Its keys spend nothing of it, because nobody
  * could revoke them; an authorization of a wallet spends that wallet's money, and goes on.
  */
-function refuseArchivedPayer({ app_id: appId, authorization }: KeyRecord, tenants: Tenants): void {
+function refuseArchivedPayer(key: KeyRecord, tenants: Tenants): void {
   const { applications } = tenants.system
-  const account = authorization?.account ?? toApplicationAccount(appId)
-  if (account !== toApplicationAccount(appId)) return
-  if (applications.get(appId)?.status !== 'archived') return
+  if (!isOfApplication(key) || applications.get(key.app_id)?.status !== 'archived') return
   throw new Fault('UNAUTHORIZED', {
     message: 'The application that this key pays for is archived: it pays for nothing',
+  })
+}
+
+/** Returns false for the key of a wallet's authorization, which only names the application that it was granted through. */
+function isOfApplication({ app_id: appId, authorization }: KeyRecord): boolean {
+  return authorization === undefined || authorization.account === toApplicationAccount(appId)
+}
+
+function refuseAsStanding(caller: Caller | undefined): void {
+  if (caller?.kind !== 'anonymous') return
+  throw new Fault('UNAUTHORIZED', {
+    message: `This key is of a wallet's authorization: it pays, in X-User-Key, and gives no rights`,
   })
 }
 
@@ -98,7 +115,8 @@ export function findKeyHolder(
   const { keys, authorizations } = ports.tenants.system
   const now = ports.world.now()
   const key = keys.find(hash, now) ?? authorizations.findKey(hash, now)
-  return key && { kind: 'key', key }
+  if (key === undefined) return undefined
+  return isOfApplication(key) ? { kind: 'key', key } : { kind: 'anonymous', payer: key }
 }
 
 /** 401, 403 or 404 unless the caller may use this route on what it addresses. */

@@ -107,7 +107,7 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       if (caller?.kind === 'operator') return
       const pays =
         facilitatorOperations.has(operationId) ||
-        (route?.paid === true && hasPayment(request.headers))
+        (route?.paid === true && (caller?.payer !== undefined || hasPayment(request.headers)))
       const visit: Visit = {
         rates,
         context: request.context,
@@ -115,7 +115,8 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
         address: toAddressKey(request.ip),
       }
       if (caller?.kind === 'key') admitKey(visit, caller.key)
-      else if (text !== undefined) admitVisitor({ ...visit, pays: false }, points.refused)
+      else if (text !== undefined && caller === undefined)
+        admitVisitor({ ...visit, pays: false }, points.refused)
       else admitVisitor(visit, computePoints(operationId, head))
     },
     enter: async (operationId, route, requestInfo) => {
@@ -228,6 +229,7 @@ function hasPayment(headers: RequestHead['headers']): boolean {
 
 function noteCaller(context: RequestContext, caller: Caller): void {
   context.caller = caller.kind
+  if (caller.kind === 'anonymous') context.keyPrefix = caller.payer?.prefix
   if (caller.kind !== 'key') return
   context.keyPrefix = caller.key.prefix
   context.app = caller.key.app_id

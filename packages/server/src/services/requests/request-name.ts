@@ -5,6 +5,7 @@ import { toAddressKey } from '../../http/rate-limits.ts'
 import type { RequestInfo } from '../../http/request-info.ts'
 import type { Caller } from '../access/access.ts'
 import { getBudget } from '../keys/key-record.ts'
+import { getPayingAccount } from '../payments/budgets/paying-key.ts'
 import { hasSignInHeader } from '../payments/budgets/sign-in.ts'
 import { readIdempotencyKey } from '../payments/idempotency-key.ts'
 import { hasPayment } from '../payments/presented/presented-payment.ts'
@@ -36,7 +37,8 @@ export function findRequestName(
   const { caller, requestInfo } = asked
   const key = readIdempotencyKey(requestInfo, undefined)
   if (key === undefined) return undefined
-  const mayBeBought = caller.kind === 'anonymous' && route.paid === true
+  const isUnknown = caller.kind === 'anonymous' && caller.payer === undefined
+  const mayBeBought = isUnknown && route.paid === true
   if (mayBeBought && (hasPayment(asked) || hasSignInHeader(requestInfo))) return undefined
   const { owner, names } = nameCaller(asked)
   const text = JSON.stringify(['request', ...names, key])
@@ -50,8 +52,8 @@ function nameCaller({ caller, requestInfo }: Asked): {
   readonly owner: string
   readonly names: readonly string[]
 } {
-  const payer = caller.payer && nameKey(caller.payer)
-  const more = payer === undefined ? [] : [payer]
+  const { payer } = caller
+  const more = payer === undefined ? [] : [nameKey(payer)]
   switch (caller.kind) {
     case 'key':
       return { owner: formatOwner(caller.key.app_id), names: [nameKey(caller.key), ...more] }
@@ -60,6 +62,9 @@ function nameCaller({ caller, requestInfo }: Asked): {
     case 'wallet':
       return { owner: `wallet:${caller.address}`, names: [`wallet:${caller.address}`, ...more] }
     case 'anonymous': {
+      // Counted apart: it drives out no request that its wallet signs. Named twice, as is every key that calls and pays.
+      if (payer !== undefined)
+        return { owner: `payer:${getPayingAccount(payer)}`, names: [...more, ...more] }
       const address = `address:${toAddressKey(requestInfo.remoteAddress)}`
       return { owner: address, names: [address, ...more] }
     }

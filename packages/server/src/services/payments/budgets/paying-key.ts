@@ -31,7 +31,7 @@ export function findPayingKey({ requestInfo, caller }: Asking): PayingKey | unde
   const key = caller.payer
   if (key === undefined || !key.permissions.includes('Pay')) return undefined
   const { authorization: one } = key
-  const account = one?.account ?? toApplicationAccount(key.app_id)
+  const account = getPayingAccount(key)
   return {
     key,
     budget: one?.id ?? getBudget(key),
@@ -40,6 +40,11 @@ export function findPayingKey({ requestInfo, caller }: Asking): PayingKey | unde
     payer: account.replace(/^wallet:/, ''),
     name: readIdempotencyKey(requestInfo, undefined),
   }
+}
+
+/** Returns the account that a key spends from. */
+export function getPayingAccount({ authorization, app_id }: KeyRecord): string {
+  return authorization?.account ?? toApplicationAccount(app_id)
 }
 
 /** The first part of the identity of a payment out of a balance, where others have their network. */

@@ -87,7 +87,8 @@ export function isByPayer({ caller }: Asking, { payload }: Payment): boolean {
  */
 export function hashSender({ requestInfo, caller }: Asking, nonce: string): string {
   const names = [requestInfo.remoteAddress]
-  if (caller.kind === 'key') names.push(`key ${caller.key.key_hash}`)
+  const key = caller.kind === 'key' ? caller.key : caller.payer
+  if (key !== undefined) names.push(`key ${key.key_hash}`)
   if (caller.kind === 'wallet') names.push(`wallet ${caller.address}`)
   return names.map((name) => hash('sha256', `${nonce} ${name}`, 'base64url')).join(' ')
 }
