@@ -343,4 +343,26 @@ describe('an export that is not what the other service signed', () => {
     )
     expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
   })
+
+  test('a grant does not move, since there its name may be of somebody else', async () => {
+    const [mover, friend] = [
+      makeData(home, await home.createApp('granter')),
+      makeData(home, await home.createApp('friend')),
+    ]
+    await mover.publish('stations', [{ id: 'a' }])
+    const granted = await mover.call('POST', '/grants', {
+      ...{ grantee: friend.appId, collection: 'stations' },
+    })
+    expect(granted.status, granted.text).toBe(201)
+    await exportTo('granting', mover.appId)
+    const key = await readKey(home, mover)
+    await expect(importFrom('granting', key)).rejects.toThrow(
+      `the collection stations is granted to the application ${friend.appId}, which here may be of somebody else: take the grant back at the other service, and export again`,
+    )
+    expect((await away.request('GET', `/api/apps/${mover.appId}`)).status).toBe(404)
+    const revoked = await mover.call('DELETE', `/grants/${granted.body.id}`)
+    expect(revoked.status, revoked.text).toBe(200)
+    await exportTo('granted', mover.appId)
+    expect(await importFrom('granted', key)).toMatchObject({ equal: true })
+  })
 })

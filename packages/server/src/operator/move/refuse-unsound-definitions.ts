@@ -3,7 +3,7 @@ import { Name } from '@tollbase/contract/schemas'
 import { Check } from 'typebox/value'
 import { Fault } from '../../base/fault.ts'
 import { SetupError } from '../../base/setup-error.ts'
-import type { Catalog } from '../../model/catalog.ts'
+import { type Catalog, findReadableById } from '../../model/catalog.ts'
 import { checkSchemaDefinition } from '../../model/check-schema.ts'
 import { sumDefinitionBytes } from '../../model/definition-bytes.ts'
 import { parseRoot } from '../../model/parse-root.ts'
@@ -43,6 +43,19 @@ export async function refuseUnsoundDefinitions(place: Place): Promise<void> {
     if (plan !== undefined) await check(what, () => refuseLongView(place, { view, plan }))
   }
   for (const stored of [...queries.values()].flat()) await refuseUnsoundQuery(place, stored)
+  refuseGranted(place.catalog)
+}
+
+/** The id of a grantee is a name, which anybody may have here, or register: what was granted would be read by strangers. */
+function refuseGranted(catalog: Catalog): void {
+  const [grant] = catalog.grants.values()
+  if (grant === undefined) return
+  const { kind, name } = findReadableById(catalog, grant.source) ?? {
+    ...{ kind: 'collection', name: grant.source },
+  }
+  throw new SetupError(
+    `the ${kind} ${name} is granted to the application ${grant.grantee}, which here may be of somebody else: take the grant back at the other service, and export again`,
+  )
 }
 
 /** A request for a definition that passes the bound would be refused (409); all of them are in memory from now on. */
