@@ -28,4 +28,18 @@ withService((service) => {
     const gone = await app.call('DELETE', `/collections/${id}`)
     expect(gone.body.message, gone.text).toContain('Collection sales is deleted')
   })
+
+  test('a collection that a predefined query names by its id is deleted with the query alone, so that no namesake takes its place', async () => {
+    const app = await createData(service())
+    const { collection_id: id } = (await app.create({ name: 'sales', access_policy: 'public' }))
+      .body
+    const query = { name: 'named', sql: `SELECT id FROM "${app.appId}"::${id}`, public: true }
+    expect((await app.call('POST', '/queries', query)).status).toBe(201)
+    expect(await app.call('DELETE', '/collections/sales')).toMatchObject({
+      status: 409,
+      body: { code: 'CONFLICT', details: { queries: ['named'] } },
+    })
+    expect((await app.call('DELETE', '/collections/sales', { cascade: true })).status).toBe(200)
+    expect((await app.call('GET', '/queries/named')).body.code).toBe('QUERY_NOT_FOUND')
+  })
 })

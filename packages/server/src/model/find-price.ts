@@ -1,7 +1,8 @@
 import { chooseLarger } from '../base/bigint.ts'
 import { isRecord } from '../base/is-record.ts'
-import { type Catalog, findReadableById } from './catalog.ts'
+import type { Catalog } from './catalog.ts'
 import type { FieldPrice, PriceRule, StoredView } from './definitions.ts'
+import { hasLostSource, resolveOwnSources } from './own-sources.ts'
 import { freePrice, type Price } from './policy.ts'
 import { applyRules, hasPassesFor, isAskingPrice } from './price-rules.ts'
 import type { Collection, Readable } from './readable.ts'
@@ -29,18 +30,18 @@ function isPriced({ access_policy: policy }: Readable): boolean {
 /**
  * Returns true if others cannot buy a view: it packs or joins a source that has a price and may not be derived
  * from, and its owner has set no price for it. No price by the row could tell how many records are behind a row of
- * it.
+ * it. A view that has lost a source cannot be bought either, whatever its price.
  */
 export function isUnsold(catalog: Catalog, readable: Readable): boolean {
-  if (readable.kind === 'collection' || isPriced(readable)) return false
+  if (readable.kind === 'collection') return false
   const { view, plan } = readable
+  const sources = resolveOwnSources(catalog, view)
+  if (sources === 'gone') return true
+  if (isPriced(readable)) return false
   // A definition that cannot be read any more may pack or join as well.
   if (plan?.isRows) return false
   if (listRules(catalog, readable, 'read').some(isAskingPrice)) return false
-  return view.sources.some(({ app, id }) => {
-    const source = app === view.app ? findReadableById(catalog, id) : undefined
-    return source !== undefined && findDerivePrice(catalog, source) === undefined
-  })
+  return sources.some((source) => findDerivePrice(catalog, source.readable) === undefined)
 }
 
 /**
@@ -49,14 +50,14 @@ export function isUnsold(catalog: Catalog, readable: Readable): boolean {
  * derive price, its access price or its minimum, whichever is highest, and its prices by row and KB. Sources of other
  * applications charge for themselves.
  */
-export function sumSourcePrices(catalog: Catalog, { app, sources }: StoredView): Price {
-  const own = sources.filter((source) => source.app === app)
-  const prices = [...new Set(own.map(({ id }) => id))].flatMap((id) => {
-    const source = findReadableById(catalog, id)
-    if (source === undefined) return []
+export function sumSourcePrices(catalog: Catalog, view: StoredView): Price {
+  const sources = resolveOwnSources(catalog, view)
+  // No price is asked of anybody: it is unsold.
+  if (sources === 'gone') return freePrice
+  const prices = [...new Set(sources.map(({ readable }) => readable))].map((source) => {
     const price = getReadPrice(catalog, source)
     const derive = findDerivePrice(catalog, source) ?? 0n
-    return [{ ...price, perAccess: chooseLarger(derive, price.perAccess) }]
+    return { ...price, perAccess: chooseLarger(derive, price.perAccess) }
   })
   return prices.reduce(addSourcePrice, freePrice)
 }
@@ -75,11 +76,11 @@ export function addSourcePrice(sum: Price, { perAccess, minimum = 0n, ...source 
 
 /**
  * Finds the price for others of deriving from a collection, for each request; undefined where its owner does not
- * allow it.
+ * allow it, or its source is gone.
  */
 export function findDerivePrice(catalog: Catalog, readable: Readable): bigint | undefined {
   const { derive } = readable.policy
-  if (derive === 'deny') return undefined
+  if (derive === 'deny' || hasLostSource(catalog, readable)) return undefined
   if (derive !== undefined) return derive
   return isFree(getReadPrice(catalog, readable)) ? 0n : undefined
 }

@@ -1,7 +1,8 @@
 import type { UsedFields } from '../query/join.ts'
-import { type Catalog, findReadableById } from './catalog.ts'
+import type { Catalog } from './catalog.ts'
 import { isEncrypted } from './encrypted-collections.ts'
 import { getReadPrice, isFree } from './find-price.ts'
+import { resolveOwnSources } from './own-sources.ts'
 import { findHiddenUse, type ReadLevel } from './policy.ts'
 import type { Collection, Readable, View } from './readable.ts'
 import { anyFields } from './view-plan.ts'
@@ -47,14 +48,14 @@ function getLevelByPrice(catalog: Catalog, collection: Collection): ReadLevel {
 
 /**
  * Lists the levels of sources of the view's own application; those of other applications were judged when the view
- * was made.
+ * was made. A source that is gone may have been private.
  */
 function listSourceLevels(catalog: Catalog, { view, plan }: View): readonly ReadLevel[] {
-  return view.sources.flatMap(({ app, id, model }) => {
-    const source = app === view.app ? findReadableById(catalog, id) : undefined
-    if (source === undefined) return []
+  const sources = resolveOwnSources(catalog, view)
+  if (sources === 'gone') return ['private']
+  return sources.map(({ model, readable }) => {
     const used = plan?.uses.get(model) ?? anyFields
-    return [getStrictest([resolveReadLevel(catalog, source), getUseLevel(source, used)])]
+    return getStrictest([resolveReadLevel(catalog, readable), getUseLevel(readable, used)])
   })
 }
 

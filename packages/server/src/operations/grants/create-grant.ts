@@ -1,6 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { GrantDefinition } from '../../model/definitions.ts'
+import { refuseWhileReplaced } from '../../model/dependents.ts'
 import { findDerivePrice } from '../../model/find-price.ts'
 import { findGrant } from '../../model/grants.ts'
 import type { Readable } from '../../model/readable.ts'
@@ -20,6 +21,7 @@ export const createGrant: Operation<'createGrant', 'world' | 'tenants'> = async 
   return tenant.definitions.run(async () => {
     const { catalog } = tenant.data
     const source = requireSource(tenant, body)
+    refuseWhileReplaced(catalog, source)
     const amount = body.per_access ?? null
     if (amount === null && findDerivePrice(catalog, source) === undefined)
       throw makeInvalidFault(

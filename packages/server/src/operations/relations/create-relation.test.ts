@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { createData } from '@tollbase/testing/data'
 import { describePerEngine } from '@tollbase/testing/per-engine'
 import { owns, relate } from '@tollbase/testing/relations'
+import { createView } from '@tollbase/testing/views'
 import { expect, test } from 'vitest'
 import { requirePresent } from '../../base/assert.ts'
 import { define } from '../../services/applications/define.ts'
@@ -52,6 +53,25 @@ describePerEngine('createRelation', (service) => {
     const refused = await relate(app, { child_field: 'one.more' })
     expect(refused).toMatchObject({ status: 409, body: { code: 'CONFLICT' } })
     expect((await relate(app)).status, 'one that is there is no more').toBe(201)
+    expect((await relate(app, { parent_collection: 'more' })).status).toBe(409)
+    expect(tenant.data.catalog.byName.has('more')).toBe(false)
+  })
+
+  test('a relation that is refused for one of its ends, or for its encryption, makes neither collection', async () => {
+    const app = await createData(service())
+    const listNames = async () =>
+      (await app.call('GET', '/collections')).body.map(({ name }: { name: string }) => name)
+    await app.create({ name: 'sales' })
+    await createView(app, { name: 'totals', query: { select: ['market'] } })
+    const refused = await relate(app, { child_collection: 'totals' })
+    expect(refused).toMatchObject({ status: 409, body: { code: 'VIEW_EXISTS' } })
+    expect(await listNames()).toEqual(['sales'])
+    const sealed = await createData(service())
+    const body = { private_app: true, updated_at: null }
+    const tenant = await service().running.service.tenants.load(sealed.appId)
+    await define(tenant, [{ kind: 'encryption', id: 'encryption', body }])
+    expect((await relate(sealed)).status).toBe(409)
+    expect((await sealed.call('GET', '/collections')).body).toEqual([])
   })
 
   test.each([

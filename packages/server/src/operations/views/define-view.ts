@@ -4,7 +4,7 @@ import type { World } from '../../base/world.ts'
 import { buildCatalog } from '../../model/catalog.ts'
 import type { Definition } from '../../model/definition-entry.ts'
 import type { StoredView } from '../../model/definitions.ts'
-import { listDependents } from '../../model/dependents.ts'
+import { listReplacements, refuseNeeded } from '../../model/dependents.ts'
 import { planNewView, type ViewPlan } from '../../model/view-plan.ts'
 import { getOutput } from '../../query/tree/query.ts'
 import { define } from '../../services/applications/define.ts'
@@ -46,7 +46,14 @@ export async function defineView(
     refuseTaken(tenant, request)
     if (before !== undefined && request.ifExists === 'keep')
       return { view: before, place: undefined }
-    if (before !== undefined) refuseNeeded(tenant, before)
+    // An earlier replacement that is not filled yet is given up.
+    const given = before === undefined ? [] : listReplacements(catalog, before.id)
+    if (before !== undefined)
+      refuseNeeded(
+        catalog,
+        before.name,
+        [before, ...given].map(({ id }) => id),
+      )
     if (catalog.views.size >= limits.viewsPerApplicationMax)
       throw new Fault('CONFLICT', {
         message: `An application has at most ${limits.viewsPerApplicationMax} views`,
@@ -74,7 +81,7 @@ export async function defineView(
     }
     const definitions = [
       { kind: 'view', id: view.id, body: view } as const,
-      ...listPendingRemovals(tenant, before),
+      ...given.map(({ id }) => ({ kind: 'view', id, body: undefined }) as const),
       ...buildCompanionIndexes(service.world, tenant, { view, plan, before }),
     ]
     const place = await define(tenant, definitions)
@@ -206,24 +213,6 @@ function refuseUnmaintained(
       '/refresh_mode',
       `cannot be live: ${notIncrementalReason} cannot be maintained incrementally; use lazy`,
     )
-}
-
-/** Views over another view hold its definition, which must not change behind their backs. */
-function refuseNeeded(tenant: Tenant, before: StoredView): void {
-  const names = listDependents(tenant.data.catalog, before.id).map(({ name }) => name)
-  if (names.length === 0) return
-  throw new Fault('CONFLICT', {
-    message: `${before.name} cannot be replaced: the views ${names.join(', ')} are made of it`,
-    details: { views: names },
-  })
-}
-
-/** An earlier replacement that is not filled yet is given up. */
-function listPendingRemovals(tenant: Tenant, before: StoredView | undefined): Definition[] {
-  if (before === undefined) return []
-  return [...tenant.data.catalog.views.values()]
-    .filter(({ view }) => view.replaces === before.id)
-    .map(({ view }) => ({ kind: 'view', id: view.id, body: undefined }))
 }
 
 /** Builds the indexes of the replaced view, and those that its joins look records up by. */

@@ -1,4 +1,4 @@
-import { listRemovals } from '../../model/dependents.ts'
+import { listRemovals, listReplacements } from '../../model/dependents.ts'
 import { listRuleRemovals } from '../../model/orphaned-rules.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Operation } from '../operation.ts'
@@ -13,12 +13,10 @@ export const deleteView: Operation<'deleteView', 'tenants'> = async (
     const { view } = requireView(tenant, params.name)
     const { catalog } = tenant.data
     // A pending replacement of the view is deleted with it.
-    const own = [...catalog.views.values()].filter(
-      (one) => one.view.id === view.id || one.view.replaces === view.id,
-    )
+    const ids = [view, ...listReplacements(catalog, view.id)].map(({ id }) => id)
     const removals = [
-      ...listRemovals(catalog, view, body.cascade === true),
-      ...own.map((one) => ({ kind: 'view', id: one.view.id, body: undefined }) as const),
+      ...listRemovals(catalog, { ids, name: view.name }, body.cascade === true),
+      ...ids.map((id) => ({ kind: 'view', id, body: undefined }) as const),
     ]
     await define(tenant, [...removals, ...listRuleRemovals(catalog, removals)])
     return { success: true, message: `View ${view.name} is deleted` }

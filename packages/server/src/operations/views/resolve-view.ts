@@ -2,6 +2,7 @@ import { limits } from '@tollbase/contract/limits'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { findReadable } from '../../model/catalog.ts'
 import type { StoredView, ViewSource } from '../../model/definitions.ts'
+import { refuseWhileReplaced } from '../../model/dependents.ts'
 import { findGrant } from '../../model/grants.ts'
 import { parseRoot } from '../../model/parse-root.ts'
 import { parsePolicy, type ReadLevel } from '../../model/policy.ts'
@@ -155,7 +156,7 @@ function toReference({ model, owner, source }: NamedSource): ViewSource {
 
 /**
  * Returns the sources that the query names; 404 where one does not exist, 403 where another application's owner
- * does not grant it.
+ * does not grant it, 409 where one is being replaced.
  */
 async function requireSources(
   tenants: Tenants,
@@ -170,6 +171,7 @@ async function requireSources(
     if (source === undefined) throw makeNoCollectionFault(owner, name)
     if (owner !== tenant) refuseUngranted(tenant, { model, owner, source })
     refuseApi(owner, source)
+    refuseWhileReplaced(owner.data.catalog, source)
     if (source.kind === 'view')
       await checkGrantsBehind(makePorts(tenants), tenant, { model, owner, view: source.view })
     named.push({ model, owner, source })

@@ -45,49 +45,10 @@ export async function createCollectionLocked(
   request: CollectionRequest,
 ): Promise<Collection> {
   const { catalog } = tenant.data
-  if (catalog.byName.has(request.name)) {
-    throw new Fault('COLLECTION_EXISTS', {
-      message: `There is a collection ${request.name} already`,
-    })
-  }
-  if (catalog.viewsByName.has(request.name)) {
-    throw new Fault('VIEW_EXISTS', {
-      message: `There is a view ${request.name} already; nobody writes to a view`,
-    })
-  }
-  if (catalog.collections.size >= limits.collectionsPerApplicationMax) {
-    throw new Fault('CONFLICT', {
-      message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,
-    })
-  }
-  const isBlob = request.collection_type === 'blob'
-  if (isBlob && (request.primary_column ?? blobKey) !== blobKey)
-    throw makeInvalidFault('/primary_column', `of a collection of blobs is ${blobKey}`)
-  const now = new Date(world.now()).toISOString()
-  const { nextNumber: number } = catalog
-  const id =
-    request.madeBy === undefined
-      ? `col_${world.randomBytes(12).toString('hex')}`
-      : makePaidCollectionId(request.madeBy, number)
-  const definition: CollectionDefinition = {
-    id,
-    number,
-    name: request.name,
-    namespace: request.namespace ?? `${tenant.application.app_id}_${request.name}`,
-    primary_column: request.primary_column ?? (isBlob ? blobKey : 'id'),
-    sort_column: request.sort_column ?? null,
-    collection_type: request.collection_type ?? 'document',
-    access_policy: request.access_policy ?? null,
-    schema_definition: request.schema_definition ?? null,
-    ...(catalog.encryption.private_app && { encrypted: true }),
-    ...(request.makeApi && { api: request.makeApi(id) }),
-    created_at: now,
-    updated_at: now,
-  }
-  const collection = addTokenFields(definition, 0)
+  const collection = buildCollection(world, tenant, { request, others: [] })
   const definitions: Definition[] = [
     { kind: 'collection', id: collection.id, body: collection },
-    ...buildSchemaIndexes(world, collection, number + 1),
+    ...buildSchemaIndexes(world, collection, collection.number + 1),
   ]
   const isOwed = request.madeBy !== undefined
   // Before the definition, so that whoever finds the collection finds its keys; one that is refused has none.
@@ -98,6 +59,61 @@ export async function createCollectionLocked(
   }
   await define(tenant, definitions, { isOwed })
   return requirePresent(tenant.data.catalog.byId.get(collection.id), 'the new collection')
+}
+
+/**
+ * Builds the definition of a collection; 409 where there can be none of its name, or no more. `others` are defined in the
+ * same write, before it.
+ */
+export function buildCollection(
+  world: World,
+  { application, data: { catalog } }: Tenant,
+  {
+    request,
+    others,
+  }: { readonly request: CollectionRequest; readonly others: readonly Definition[] },
+): CollectionDefinition {
+  if (catalog.byName.has(request.name)) {
+    throw new Fault('COLLECTION_EXISTS', {
+      message: `There is a collection ${request.name} already`,
+    })
+  }
+  if (catalog.viewsByName.has(request.name)) {
+    throw new Fault('VIEW_EXISTS', {
+      message: `There is a view ${request.name} already; nobody writes to a view`,
+    })
+  }
+  const made = others.filter(({ kind }) => kind === 'collection').length
+  if (catalog.collections.size + made >= limits.collectionsPerApplicationMax) {
+    throw new Fault('CONFLICT', {
+      message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,
+    })
+  }
+  const isBlob = request.collection_type === 'blob'
+  if (isBlob && (request.primary_column ?? blobKey) !== blobKey)
+    throw makeInvalidFault('/primary_column', `of a collection of blobs is ${blobKey}`)
+  const now = new Date(world.now()).toISOString()
+  const number = catalog.nextNumber + others.length
+  const id =
+    request.madeBy === undefined
+      ? `col_${world.randomBytes(12).toString('hex')}`
+      : makePaidCollectionId(request.madeBy, number)
+  const definition: CollectionDefinition = {
+    id,
+    number,
+    name: request.name,
+    namespace: request.namespace ?? `${application.app_id}_${request.name}`,
+    primary_column: request.primary_column ?? (isBlob ? blobKey : 'id'),
+    sort_column: request.sort_column ?? null,
+    collection_type: request.collection_type ?? 'document',
+    access_policy: request.access_policy ?? null,
+    schema_definition: request.schema_definition ?? null,
+    ...(catalog.encryption.private_app && { encrypted: true }),
+    ...(request.makeApi && { api: request.makeApi(id) }),
+    created_at: now,
+    updated_at: now,
+  }
+  return addTokenFields(definition, 0)
 }
 
 /** A collection as a first write makes it. */
@@ -117,7 +133,7 @@ export async function ensureCollection(
  * The same for a caller that holds the mutex of definitions. It is found by the next try, so that a request is noted as
  * done by what it writes alone.
  */
-export async function ensureCollectionLocked(
+async function ensureCollectionLocked(
   world: World,
   tenant: Tenant,
   request: MissingCollection,

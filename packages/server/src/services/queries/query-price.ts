@@ -22,7 +22,7 @@ export type QueryPrice = {
 /**
  * Computes the price from the version's own price and the application's rules for the query, which hold for all
  * versions; without either it is the price of its own sources, so that a query is no cheap way around them.
- * Undefined where one of these may not be derived from: then others cannot buy the query. Sources of other
+ * Undefined where one of these is gone, or may not be derived from: then others cannot buy the query. Sources of other
  * applications charge for themselves.
  */
 export function computeQueryPrice(
@@ -60,7 +60,7 @@ function computeFloor(catalog: Catalog, own: readonly OwnUse[]): Price | undefin
   let sum = freePrice
   for (const { kind, name } of once.values()) {
     const source = findReadable(catalog, name)
-    if (source === undefined) continue
+    if (source === undefined) return undefined
     const derive = kind === 'derived' ? findDerivePrice(catalog, source) : undefined
     if (kind === 'derived' ? derive === undefined : isUnsold(catalog, source)) return undefined
     const price =

@@ -99,6 +99,10 @@ export async function isCountKnown(
   }
 }
 
+/**
+ * Lists the sources of other applications, also behind the views that this one is made of; 403 where one of either is
+ * gone.
+ */
 async function listForeignSources(
   call: Call<'tenants'>,
   tenant: Tenant,
@@ -109,8 +113,11 @@ async function listForeignSources(
     const isForeign = source.app !== view.app
     if (isForeign) sources.push(await requireGrantedSource(call, tenant, { view, source }))
     const owner = isForeign ? await call.service.tenants.load(source.app) : tenant
-    const inner = owner.data.catalog.viewsById.get(source.id)?.view
-    if (inner !== undefined) sources.push(...(await listForeignSources(call, owner, inner)))
+    const readable = findReadableById(owner.data.catalog, source.id)
+    // Nobody knows any more whose grants it needed, and for how much.
+    if (readable === undefined) throw makeGrantFault(view)
+    if (readable.kind === 'view')
+      sources.push(...(await listForeignSources(call, owner, readable.view)))
   }
   return sources
 }
@@ -122,11 +129,7 @@ async function requireGrantedSource(
   { view, source }: { view: StoredView; source: ViewSource },
 ): Promise<GrantedSource> {
   const { model, app } = source
-  // The refusal does not name the source, which may be private.
-  const refusal = new Fault('GRANT_NEEDED', {
-    message: `A source of the view ${view.app}::${view.name} is gone, or its owner does not grant its use any more`,
-    details: { view: `${view.app}::${view.name}` },
-  })
+  const refusal = makeGrantFault(view)
   if (call.service.tenants.system.applications.get(app)?.status !== 'active') throw refusal
   const owner = await call.service.tenants.load(app)
   const { catalog } = owner.data
@@ -148,6 +151,14 @@ async function requireGrantedSource(
     grantee: view.app,
     dataSets: new Map<string, never>(),
   }
+}
+
+/** The refusal does not name the source, which may be private. */
+function makeGrantFault({ app, name }: StoredView): Fault {
+  return new Fault('GRANT_NEEDED', {
+    message: `A source of the view ${app}::${name} is gone, or its owner does not grant its use any more`,
+    details: { view: `${app}::${name}` },
+  })
 }
 
 /** Returns the fields that a view uses of a source that its definition names. */

@@ -6,10 +6,10 @@ import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { describeReason, isTransactionError } from '../../projections/live-views.ts'
 import { markStale, readProgress, type ViewProgress } from '../../projections/view-state.ts'
-import { define } from '../applications/define.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { type BuildWork, makeWork } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
+import { deleteReplaced } from './delete-replaced.ts'
 import { listOversized, makeViewTooLargeFault, type ViewSize } from './view-sizes.ts'
 
 /** Attempts at a view before it stops. */
@@ -190,14 +190,15 @@ export class ViewBuilder {
     this.#looking.add(looking)
   }
 
-  /** Finds the views that need work, retires replaced ones, and resolves the watchers of views without work. */
+  /** Finds the views that need work, deletes replaced ones, and resolves the watchers of views without work. */
   async #lookAt(app: string, site: ViewSite): Promise<void> {
     // A watcher that comes after this look has begun waits for the next one: its change may not be visible yet.
     const asked = new Map(site.watchers)
     const tenant = await this.#tenantOf(app)
     const progress = await readProgress(this.#database, tenant.schema)
     const views = [...tenant.data.catalog.views.values()].map(({ view }) => view)
-    for (const view of views) if (isWhole(progress.get(view.id))) await retireReplaced(tenant, view)
+    for (const view of views)
+      if (isWhole(progress.get(view.id))) await this.#deleteReplaced(tenant, view)
     site.waiting = views.filter((view) => isToDo(progress.get(view.id)))
     const busy = new Set(site.waiting.map(({ id }) => id))
     for (const [view, resolves] of asked) {
@@ -207,6 +208,12 @@ export class ViewBuilder {
       else site.watchers.set(view, later)
       for (const resolve of resolves) resolve()
     }
+  }
+
+  /** Deletes the view that a filled one replaces; until here reads got the old one, and go on so where it is needed. */
+  async #deleteReplaced(tenant: Tenant, view: StoredView): Promise<void> {
+    const problem = await deleteReplaced(tenant, view)
+    if (problem !== undefined) await this.#leaveStale(tenant, view, problem)
   }
 
   #startMore(): void {
@@ -379,13 +386,4 @@ function isToDo(progress: ViewProgress | undefined): boolean {
 
 function isWhole(progress: ViewProgress | undefined): boolean {
   return progress?.status === 'live' || (progress?.status === 'lazy' && progress.whole)
-}
-
-/** Deletes the view that a filled one replaces; until here reads got the old one. */
-async function retireReplaced(tenant: Tenant, { replaces }: StoredView): Promise<void> {
-  if (replaces === undefined || !tenant.data.catalog.views.has(replaces)) return
-  await tenant.definitions.run(async () => {
-    if (tenant.data.catalog.views.has(replaces))
-      await define(tenant, [{ kind: 'view', id: replaces, body: undefined }])
-  })
 }
