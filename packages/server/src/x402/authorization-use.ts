@@ -46,10 +46,12 @@ export async function findTokenOutcome(
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }
   }
-  // Its payer may have signed another payment under the same nonce, so nothing but these events tells what was made.
+  // Who used it can hide it among moves of nothing, and its payer may have signed another payment under the same nonce. So
+  // it is neither made nor over, also past its end.
   if (receipt === 'too large') {
+    const { transaction } = use
     const reason = `its transaction ${tooManyEvents}`
-    return { state: 'failed', reason, final: isOver, usedIn: use.transaction }
+    return { state: 'pending', transaction, reason, usedIn: transaction }
   }
   return judgeReceipt(receipt, due)
 }

@@ -8,7 +8,8 @@ import { realWorld, type World } from '../base/world.ts'
 import { sql } from '../database/sql.ts'
 import { createTestDatabase, type TestDatabase } from '../database/testing.ts'
 import { type Devnet, startDevnet } from '../devnet/devnet.ts'
-import { readHead } from './evm-chain.ts'
+import { readBalance } from './authorization-use.ts'
+import { findTransactionReceipt, readHead } from './evm-chain.ts'
 import { makeEvmFacilitator } from './evm-facilitator.ts'
 import { Failures } from './failures.ts'
 import { encodeHex, encodeQuantity } from './hex.ts'
@@ -19,6 +20,7 @@ import type { Requirement, SignedPayment } from './protocol.ts'
 import { openRpc, type Rpc, RpcError, toUnreachable } from './rpc.ts'
 import { JournaledSender } from './sender.ts'
 import { deriveAddress, digestTransfer, signDigest } from './signature.ts'
+import { encodeTransferCall } from './token.ts'
 import { makeTreasury, type TransferOrder } from './treasury.ts'
 import { formatPermitNonce, type UptoPayment } from './upto/upto.ts'
 import { makeUptoFacilitator } from './upto/upto-facilitator.ts'
@@ -91,11 +93,11 @@ const makeFacilitator = (by: Rpc) =>
 const makeId = () => `ended:${encodeHex(realWorld.randomBytes(8))}`
 const getSeconds = () => BigInt(Math.floor(realWorld.now() / 1000))
 
-function signPayment(amount: bigint): [SignedPayment, Requirement] {
+function signPayment(amount: bigint, lifeSeconds = 300n): [SignedPayment, Requirement] {
   const { network } = devnet
   const fields = {
     ...{ from: deriveAddress(payer), to: network.payTo, value: amount },
-    ...{ validAfter: 0n, validBefore: getSeconds() + 300n },
+    ...{ validAfter: 0n, validBefore: getSeconds() + lifeSeconds },
     nonce: encodeHex(realWorld.randomBytes(32)),
   }
   const signature = signDigest(digestTransfer(network, fields), payer)
@@ -109,6 +111,20 @@ function signPayment(amount: bigint): [SignedPayment, Requirement] {
       expiresAt: Number(getSeconds()) + 300,
     },
   ]
+}
+
+/** The node, as it is where a transaction and its block have more events than are ever read. */
+function crowd(by: Rpc, transaction: string): Rpc {
+  return {
+    ...by,
+    call: async (method, params, options) => {
+      const isOfBlock = isRecord(params[0]) && params[0].blockHash !== undefined
+      const isReceipt = method === 'eth_getTransactionReceipt' && params[0] === transaction
+      if (isReceipt || (method === 'eth_getLogs' && isOfBlock))
+        throw toUnreachable(new AnswerTooLarge('too large'))
+      return by.call(method, params, options)
+    },
+  }
 }
 
 /** Lets the clock be so far ahead while something is done. */
@@ -183,20 +199,10 @@ describe('a transfer of ours past its end', () => {
     const order = makeOrder(getSeconds() + 3_000n)
     const made = await open(rpc).transfer(order, 0, begin)
     if (made.state !== 'settled') throw new Error('it is made')
-    const crowded: Rpc = {
-      ...rpc,
-      call: async (method, params, options) => {
-        const isOfBlock = isRecord(params[0]) && params[0].blockHash !== undefined
-        const isReceipt = method === 'eth_getTransactionReceipt'
-        if (isReceipt || (method === 'eth_getLogs' && isOfBlock))
-          throw toUnreachable(new AnswerTooLarge('too large'))
-        return rpc.call(method, params, options)
-      },
-    }
     // Its newest block must be past the order's end.
     await rpc.call('evm_increaseTime', [7_200])
     await rpc.call('anvil_mine', [encodeQuantity(80n)])
-    const treasury = open(crowded)
+    const treasury = open(crowd(rpc, made.transaction))
     for (const ms of [0, 2 * hourMs, 2 * hourMs + 120_000])
       expect(await later(ms, () => treasury.transfer(order, 1, begin))).toEqual({
         ...{ state: 'settled', transaction: made.transaction },
@@ -215,5 +221,39 @@ describe('a transfer of ours past its end', () => {
     expect(await look()).toEqual({ ...failed, final: false })
     expect(await later(30_000, look)).toEqual({ ...failed, final: false })
     expect(await later(120_000, look)).toEqual({ ...failed, final: true })
+  })
+})
+
+describe('a payment that a stranger handed to the token among more events than are ever read', () => {
+  test('is pending and never failed, while it lives and past its end, and holds up nothing of its payer', async () => {
+    const { network } = devnet
+    const [payment, requirement] = signPayment(5n, 20_000n)
+    const { payload } = payment
+    const call = { to: network.asset.address, data: encodeTransferCall(payload) }
+    const from = deriveAddress(realWorld.randomBytes(32))
+    await rpc.call('anvil_setBalance', [from, encodeQuantity(10n ** 20n)])
+    await rpc.call('anvil_impersonateAccount', [from])
+    const transaction = String(await rpc.call('eth_sendTransaction', [{ ...call, from }]))
+    await expect.poll(() => findTransactionReceipt(rpc, transaction)).toBeDefined()
+    const parts = { network, rpc: crowd(rpc, transaction), world, pollMs: 4 }
+    const underWay = makePaymentsUnderWay({ ...parts, waitMs: 100 })
+    const failures = new Failures(parts)
+    const facilitator = makeEvmFacilitator({ ...parts, sender, log, underWay, failures })
+    const id = makeId()
+    const reason = 'its transaction has too many events to be looked at'
+    const pending = { state: 'pending', transaction, reason, usedIn: transaction }
+    for (let round = 0; round < 4; round++)
+      expect(await facilitator.settle(makeId(), payment, requirement)).toEqual(pending)
+    expect(await facilitator.settle(id, payment, requirement)).toEqual(pending)
+    // Ours were reverted, which is no failure of its payer, and none of the payer's waits for it.
+    expect(failures.isOver(payload.from)).toBe(false)
+    const balance = await readBalance(rpc, network, payload.from)
+    expect(await underWay.enter({ ...payload, nonce: 'other', value: balance })).toBe('entered')
+    await rpc.call('evm_increaseTime', [30_000])
+    await rpc.call('evm_mine', [])
+    await later(10 * hourMs, async () => {
+      expect(await facilitator.lookup(id, payment, requirement)).toEqual(pending)
+      expect(await facilitator.findUse(payment, requirement)).toEqual(pending)
+    })
   })
 })

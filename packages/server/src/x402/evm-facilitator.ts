@@ -154,7 +154,7 @@ async function settle(parts: Parts, id: string, due: PaymentDue): Promise<Settle
     // It was verified when it was claimed, which may be long ago.
     const verdict = await allowSending(parts, id, due)
     if (isRefusal(verdict) && (await sender.find(id)) === undefined)
-      return explainNotSent(parts, id, { due, why: verdict })
+      return await explainNotSent(parts, id, { due, why: verdict })
     const isFree = verdict === 'plain' && due.requirement.isAlone !== true
     const joins = isFree && (await parts.joints.areAllowed())
     const sent = await sender.send({ id, ...makeCall(due), joins })
@@ -266,16 +266,16 @@ async function lookup(parts: Parts, id: string, due: PaymentDue): Promise<Settle
 
 async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promise<Settlement> {
   const outcome = await decideOutcome(parts, due, attempt)
-  if (outcome.state === 'pending') return outcome
+  if (outcome.state === 'pending' && outcome.usedIn === undefined) return outcome
   const { payload } = due.payment
   parts.underWay.leave(payload, outcome.state === 'settled' ? 'made' : 'not made')
   const { id, journaled, receipt } = attempt
-  // The one who used it in another transaction paid more gas than he cost.
-  const isUnused = outcome.state === 'failed' && outcome.usedIn === undefined
-  const wasInVain = isUnused && isInVain(attempt)
+  const wasInVain = outcome.state === 'failed' && isInVain(attempt)
   if (journaled !== undefined && wasInVain)
     parts.failures.noteFailed(payload.from, id, Number(journaled.createdAtMs))
   else if (journaled !== undefined) parts.failures.noteHarmless(payload.from, id)
+  // Whoever used it in another transaction paid more gas than it cost us.
+  if (outcome.state === 'pending') return outcome
   // A joint transaction costs less for each payment than its own would.
   const gas = isJoint(journaled) ? undefined : receipt?.gas
   return {

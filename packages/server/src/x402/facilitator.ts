@@ -44,8 +44,6 @@ export type Settlement =
       readonly wasInVain?: true
       /** True if this authorization can never move money to us any more. */
       readonly final: boolean
-      /** The transaction that used it, where its events are too many to be looked at. */
-      readonly usedIn?: string
     }
   /** Money may have moved or may still move: neither deliver nor ask for another payment. */
   | {
@@ -54,6 +52,11 @@ export type Settlement =
       readonly reason: string
       /** True if nothing was sent, and nothing will be before it is handed to `settle` again. */
       readonly isUnsent?: true
+      /**
+       * The transaction that used it, by whomever, where its events are more than are ever read: for as long as its block
+       * is there, no later look finds more.
+       */
+      readonly usedIn?: string
     }
 
 /**

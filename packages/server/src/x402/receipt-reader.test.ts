@@ -191,16 +191,20 @@ test('moves of nothing, which anybody may make in its payer’s name, do not hid
 /** More moves than a node's answer may have. */
 const hidden = [use, makeTransfer(network.payTo, 5n), ...makeMoves(18_000)]
 
-test('one among more of them than are ever read is over at its end, and costs no bytes until then', async () => {
+test('one among more of them than are ever read is never over, and costs no bytes from the second look on', async () => {
   await withNode(hidden, async ({ rpc, asked }) => {
     const reason = 'its transaction has too many events to be looked at'
-    const failed = { state: 'failed', reason, usedIn: transaction }
+    const pending = { state: 'pending', transaction, reason, usedIn: transaction }
     const open = openSigned(rpc)
-    for (let round = 0; round < 3; round++)
-      expect(await open.lookUp()).toEqual({ ...failed, final: false })
+    for (let round = 0; round < 3; round++) {
+      expect(await open.lookUp()).toEqual(pending)
+      expect(await open.findUse()).toEqual(pending)
+    }
     expect(asked.get('eth_getTransactionReceipt')).toBe(1)
-    expect(asked.get('eth_getLogs')).toBe(4)
-    expect(await openSigned(rpc, 5n).lookUp()).toEqual({ ...failed, final: true })
+    expect(asked.get('eth_getLogs')).toBe(7)
+    const ended = openSigned(rpc, 5n)
+    expect(await ended.lookUp()).toEqual(pending)
+    expect(await ended.findUse()).toEqual(pending)
   })
 })
 

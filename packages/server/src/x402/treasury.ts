@@ -135,7 +135,7 @@ function makeDue(network: PaymentNetwork, { to, amount }: TransferOrder): Requir
  * one who is paid as well, among so many events that nobody can look at them.
  */
 function toMade(outcome: Settlement): Settlement {
-  if (outcome.state !== 'failed' || outcome.usedIn === undefined) return outcome
+  if (outcome.state !== 'pending' || outcome.usedIn === undefined) return outcome
   return { state: 'settled', transaction: outcome.usedIn }
 }
 

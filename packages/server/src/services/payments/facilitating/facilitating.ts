@@ -143,7 +143,7 @@ export class Facilitating {
     const asked = makeAskedName(caller, due)
     const known = this.#pending.get(id) ?? this.#doubtful.get(id)
     const pending = known ?? (await this.#readBegun(id, asked))
-    if (pending === 'unknown') return { state: 'pending', reason: 'database_unreachable' }
+    if (pending === 'unknown') return unreachable
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
     const taker = pending?.taker ?? makeSettlementTaker(world.randomBytes(16))
@@ -156,7 +156,9 @@ export class Facilitating {
     if (taken !== undefined) this.#count(taken, settlement)
     if (pending !== undefined || taken !== undefined) await this.#forget({ id, asked }, settlement)
     if ('refusal' in settlement || isUnsent(settlement)) return settlement
-    const begun = taken === undefined ? this.#doubtful : this.#pending
+    // One that is counted already is only looked up.
+    const isCounted = taken === undefined || isHidden(settlement)
+    const begun = isCounted ? this.#doubtful : this.#pending
     if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker, taken }))
     if (settlement.state === 'settled') keepNewest(this.#told.add(id))
     return settlement
@@ -165,7 +167,8 @@ export class Facilitating {
   /** A payment that nothing was sent for has cost nothing, and one that was sent in vain costs once. */
   #count(taken: Taken, settlement: Settlement | ForeignRefusal): void {
     if ('refusal' in settlement || isUnsent(settlement)) this.#allowances.end(taken, 'unsent')
-    else if (settlement.state === 'settled') this.#allowances.end(taken, 'made')
+    else if (settlement.state === 'settled' || isHidden(settlement))
+      this.#allowances.end(taken, 'made')
     else if (settlement.state === 'failed') {
       const isInVain = settlement.wasInVain === true || settlement.gas !== undefined
       this.#allowances.end(taken, isInVain ? 'in vain' : 'unsent')
@@ -214,9 +217,14 @@ export class Facilitating {
     const { database, world } = this.#ports
     const use = { identity: id, taker: asked, nowMs: world.now() }
     // Without its row a settlement is known to this process alone.
-    if (await takePayment(database, use).catch(() => true))
-      return { outcome: await settler.settle(id), taken }
-    await settler.lookup(id)
+    try {
+      if (await takePayment(database, use).catch(() => true))
+        return { outcome: await settler.settle(id), taken }
+      await settler.lookup(id)
+    } catch {
+      // Whatever became of it was taken of a day, and is found when it is asked for again.
+      return { outcome: unreachable, taken }
+    }
     return { outcome: { refusal: 'settlement_under_way' }, taken }
   }
 
@@ -297,11 +305,17 @@ function isUnsent(settlement: Settlement): boolean {
   return settlement.state === 'pending' && settlement.isUnsent === true
 }
 
+/** Returns true where it was used, and nobody can look at how. */
+function isHidden(settlement: Settlement): boolean {
+  return settlement.state === 'pending' && settlement.usedIn !== undefined
+}
+
 function keepNewest(kept: Map<string, unknown> | Set<string>): void {
   const [oldest] = kept.keys()
   if (kept.size > rememberedMax && oldest !== undefined) kept.delete(oldest)
 }
 
+const unreachable: Settlement = { state: 'pending', reason: 'database_unreachable' }
 const waiting: Settlement = {
   state: 'pending',
   reason: 'payer_has_others_under_way',
