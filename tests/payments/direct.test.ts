@@ -11,6 +11,7 @@ import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
 import { dropFees } from '../../packages/server/src/services/payments/accounts/holds.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
+import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import {
   ask,
@@ -115,6 +116,62 @@ withService(
       expect(reply.body.error).toContain('must not be an address of this service')
       expect(await readEarnings(service(), market)).toBe(1_000n)
       expect(await readChainBalance(service(), market.wallet)).toBe(0n)
+    })
+
+    test('a payment that somebody used where nobody can look at it asks for no other one, holds up its payer until its end, and the share of its seller for a day more', async () => {
+      const market = await openDirect(service())
+      const { ports } = service().running.service.payments
+      const transaction = `0x${'7'.repeat(64)}`
+      const hidden = {
+        state: 'pending',
+        reason: 'its transaction has too many events to be looked at',
+        transaction,
+        usedIn: transaction,
+      } as const
+      const methods = ports.methods.map((method) => ({
+        ...method,
+        facilitator: {
+          ...method.facilitator,
+          settle: async () => hidden,
+          lookup: async () => hidden,
+        },
+      }))
+      const blind = new Payments({ ...ports, methods })
+      replacePayments(service(), blind)
+      const buyer = await createFundedBuyer(service(), 1_500n)
+      const sign = async () => buyer.payV2(await quote(service(), asked(market)))
+      const header = await sign()
+      const pending = await ask(service(), asked(market), header)
+      expect([pending.status, pending.body.code], pending.text).toEqual([503, 'PAYMENT_PENDING'])
+      const id = pending.body.details.payment_id
+      expect(await readEarnings(service(), market)).toBe(800n)
+      const setEnd = (agoSeconds: number) =>
+        service().database.execute(sql`
+          UPDATE operations.claim SET valid_before = ${Math.floor(service().world.now() / 1000) - agoSeconds} WHERE id = ${id}`)
+      const readState = async () => (await findClaim(ports.database, { id }))?.state
+      const reconcile = async () => {
+        for (const claim of [await findClaim(ports.database, { id })])
+          await blind.reconcile(requirePresent(claim, 'the claim'))
+      }
+      replacePayments(service(), new Payments(ports))
+      expect((await ask(service(), asked(market), await sign())).body.code).toBe('PAYMENT_PENDING')
+      await setEnd(4_000)
+      const next = await ask(service(), asked(market), await sign())
+      expect(next.status, next.text).toBe(200)
+      replacePayments(service(), blind)
+      await reconcile()
+      expect(await readState()).toBe('ready')
+      expect((await ask(service(), asked(market), header)).body.code).toBe('PAYMENT_PENDING')
+      await setEnd(100_000)
+      service().world.advance(600_000)
+      await reconcile()
+      replacePayments(service(), new Payments(ports))
+      expect(await readState()).toBe('void')
+      await dropFees(service().database)
+      // The share of the other one alone.
+      expect(await readEarnings(service(), market)).toBe(800n)
+      const late = await ask(service(), asked(market), header)
+      expect([late.status, late.body.code], late.text).toEqual([409, 'PAYMENT_ALREADY_USED'])
     })
 
     test('a stock client pays the wallet of the seller, and the platform takes its share of the balance', async () => {

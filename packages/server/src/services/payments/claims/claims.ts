@@ -3,7 +3,7 @@ import { Fault } from '../../../base/fault.ts'
 import { refuseRepetition } from '../../../chain/commit-notes.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
-import { isExpired } from '../../../x402/validity.ts'
+import { getNowSeconds, isExpired } from '../../../x402/validity.ts'
 import { DepositBook } from '../deposits/deposit-book.ts'
 import { refuseHeld } from '../deposits/held-money.ts'
 import { isToOtherAddress, judgeElsewhere, toPaidNetwork } from '../direct/direct-payees.ts'
@@ -40,6 +40,7 @@ import {
 } from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
 import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
+import { RareLooks } from './rare-looks.ts'
 import type { ReplyToKeep } from './reply-store.ts'
 import { decodeStoredPayment } from './stored-payment.ts'
 import { UnpaidAnswers } from './unpaid-answers.ts'
@@ -63,6 +64,9 @@ export type Funding =
   /** It was used before it was claimed: its sender may have read it from the chain. */
   | UsedBefore
 
+/** The time past its payment's end for which a kept answer waits for a use that nobody can look at, in seconds: a day. */
+const hiddenAnswerSeconds = 86_400n
+
 /**
  * Binds payments to requests, and brings their money here. An unknown outcome is never guessed. `takeStep` asks the table
  * in payment-states.ts what follows an event; `tryEvent` and `applyEvent` also move the claim's row so.
@@ -74,9 +78,11 @@ export class Claims {
   readonly unpaid: UnpaidAnswers
   readonly #ports: PaymentPorts
   readonly #deposits: DepositBook
+  readonly #looks: RareLooks
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
+    this.#looks = new RareLooks(ports.world)
     this.finder = new ClaimFinder(ports)
     this.unpaid = new UnpaidAnswers(ports)
     this.balances = new BalanceClaims(ports, this.finder)
@@ -217,6 +223,7 @@ export class Claims {
   }
 
   async lookUp(claim: Claim): Promise<FundedClaim | undefined> {
+    if (!this.#looks.isDue(claim)) return undefined
     const payment = decodeStoredPayment(claim.payment)
     const method = this.#ports.methods.find(({ network }) => network.id === payment.network)
     if (method === undefined) return undefined
@@ -224,10 +231,12 @@ export class Claims {
     const network = toPaidNetwork(method.network, payment)
     const requirement = makeRequirement(network, terms)
     const version = await findTry(this.#ports.database, claim)
-    const outcome =
+    const found =
       claim.state !== 'ready' && isToOtherAddress(payment, method.network)
         ? judgeElsewhere(this.#ports.world, claim)
         : await makeSettler(this.#ports, method, { payment, requirement }).lookup(claim.id)
+    this.#looks.note(claim, found)
+    const outcome = this.#endAnswer(claim, found)
     // Its request may still be at work: only what is certain counts.
     if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final)) {
       takeStep(this.#ports, claim.state, 'pending')
@@ -235,6 +244,17 @@ export class Claims {
     }
     const concluded = await this.#conclude({ ...claim, version }, outcome)
     return 'funded' in concluded ? { ...concluded.funded, isFresh: false } : undefined
+  }
+
+  /**
+   * Ends the wait of a kept answer whose payment was used long ago in a way that nobody can look at: its seller's balance
+   * would hold the platform's share for good. Money that came to us instead holds nothing of anybody's, and waits.
+   */
+  #endAnswer({ state, valid_before }: Claim, found: Settlement): Settlement {
+    const isHidden = found.state === 'pending' && found.usedIn !== undefined
+    const isLong = getNowSeconds(this.#ports.world) > valid_before + hiddenAnswerSeconds
+    if (state !== 'ready' || !isHidden || !isLong) return found
+    return { state: 'failed', reason: found.reason, final: true }
   }
 
   /** A payment under way was verified when it was claimed; any other may be refused. */

@@ -59,7 +59,7 @@ export async function tryWithFunds<T>(
     // One that was just made is off the payer's balance a moment before its claim says so.
     if (n > 0) await world.sleep(waitMs)
     // In this order: one that is made in between counts twice, and not as if its money were still there.
-    const promised = await sumUnderWay(database, readPayerPrefix({ identity }))
+    const promised = await sumUnderWay(database, readPayerPrefix({ identity }), world.now())
     const funds = await readFunds()
     outcome = await attempt(funds === undefined ? undefined : { funds, promised })
   }
@@ -70,9 +70,9 @@ export async function tryWithFunds<T>(
 export async function isWithinFunds(
   tx: Queryable,
   claim: Pick<Claim, 'identity' | 'amount'>,
-  seen: SeenFunds | undefined,
+  { seen, nowMs }: { readonly seen: SeenFunds | undefined; readonly nowMs: number },
 ): Promise<boolean> {
-  const promised = await sumUnderWay(tx, readPayerPrefix(claim))
+  const promised = await sumUnderWay(tx, readPayerPrefix(claim), nowMs)
   if (seen === undefined) return promised === 0n
   return chooseLarger(promised, seen.promised) + claim.amount <= seen.funds
 }
@@ -87,7 +87,7 @@ export async function awaitFunds(
   { identity, payment, settler }: Paid,
 ): Promise<boolean> {
   for (let n = 0; ; n++) {
-    const promised = await sumUnderWay(database, readPayerPrefix({ identity }))
+    const promised = await sumUnderWay(database, readPayerPrefix({ identity }), world.now())
     if (promised === 0n) return true
     const funds = await settler.readFunds()
     if (funds !== undefined && promised + payment.payload.value <= funds) return true
@@ -96,14 +96,19 @@ export async function awaitFunds(
   }
 }
 
+/** The time past its end after which a payment takes nothing off a wallet any more, also where the chain is late. */
+const lateMs = 3_600_000
+
 /**
  * Sums, in atomic units, the payments of a payer whose money is asked for and may still come, by the start of their
- * identities. A transfer that the payer made is off its wallet already.
+ * identities. A transfer that the payer made is off its wallet already, and so is what was used where nobody can look at
+ * it: such a one may stay open for good.
  */
-async function sumUnderWay(database: Queryable, payer: string): Promise<bigint> {
+async function sumUnderWay(database: Queryable, payer: string, nowMs: number): Promise<bigint> {
   const [row] = await database.query<{ sum: string }>(sql`
     SELECT coalesce(sum(amount), 0)::text AS sum FROM ${claims}
-    WHERE state IN ('claimed', 'ready') AND transfer IS NULL AND identity > ${payer} AND identity < ${`${payer}~`}`)
+    WHERE state IN ('claimed', 'ready') AND transfer IS NULL AND identity > ${payer} AND identity < ${`${payer}~`}
+      AND valid_before > ${Math.floor((nowMs - lateMs) / 1000)}::numeric`)
   return BigInt(row?.sum ?? 0)
 }
 
@@ -117,7 +122,7 @@ function tryPreparing(
     // The account of a seller is always locked before the name of a payer.
     const [, isWithin] = await Promise.all([
       lockName(tx, `direct:${readPayerPrefix(claim)}`),
-      isWithinFunds(tx, claim, seen),
+      isWithinFunds(tx, claim, { seen, nowMs: world.now() }),
     ])
     if (!isWithin) return 'promised'
     await unpaid.refuse(tx, claim, keeping.body.length)

@@ -54,7 +54,8 @@ async function tryPreparing(
     const { atMs, ...sale } = await computeMeteredSale(tx, metered, sizes)
     const { claim, keeping } = bind(sale)
     const isFree = claim.state === 'held'
-    if (!isFree && !(await isWithinFunds(tx, claim, seen))) return 'promised'
+    if (!isFree && !(await isWithinFunds(tx, claim, { seen, nowMs: world.now() })))
+      return 'promised'
     if (!isFree) await unpaid.refuse(tx, claim, keeping.body.length)
     if (!(await insertClaim(tx, claim, isFree ? 'covered' : 'prepared'))) return 'overtaken'
     if (isFree) await keepReply(tx, { claim, event: 'served', keeping })

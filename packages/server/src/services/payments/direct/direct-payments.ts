@@ -2,6 +2,7 @@ import { Fault } from '../../../base/fault.ts'
 import { computeDue } from '../../../model/compute-cost.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
+import { tooManyEvents } from '../../../x402/receipt-reader.ts'
 import type { Claim } from '../claims/claim-store.ts'
 import { decodeClaimTerms } from '../claims/claim-terms.ts'
 import type { Claims } from '../claims/claims.ts'
@@ -10,7 +11,12 @@ import { awaitFunds } from '../claims/prepare-claim.ts'
 import { findLateness } from '../claims/unpaid-answers.ts'
 import type { Deliverer } from '../deliverer.ts'
 import { computeFee, listParts, makeReplyBeforeMoney } from '../make-sale.ts'
-import { formatRefusal, makeOthersUnderWayFault, makePendingFault } from '../payment-faults.ts'
+import {
+  formatRefusal,
+  makeOthersUnderWayFault,
+  makePendingFault,
+  makeUsedFault,
+} from '../payment-faults.ts'
 import type { PaymentMethod, PaymentPorts } from '../payment-ports.ts'
 import {
   checkOffer,
@@ -76,6 +82,9 @@ export class DirectPayments {
       isPayer,
     })
     if (found !== undefined && !isUntried(found.state)) return this.#goOn(offer, brought, found)
+    // The seller has its money, if anybody: nobody is asked for another payment.
+    if (found?.state === 'void' && found.reason?.endsWith(tooManyEvents) === true)
+      throw makeUsedFault(found)
     if (found?.state === 'void')
       return { refusal: 'The payment was refused: it can not be made any more' }
     if (isFreeNow(offer)) return { free: await makeFreeDelivery(offer) }
