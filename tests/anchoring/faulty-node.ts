@@ -6,7 +6,8 @@ import type { Json } from '../support/service.ts'
  * error; never answers; says that it took a transaction and did not; changes a byte of each transaction's data; hides
  * all logs; has lost all transactions and receipts; has no receipt yet of what the chain has; the same, on a chain whose
  * blocks are final at once; tells of heights that nobody can have counted to; tells of blocks as if they were in another
- * fork; or names a newest block that no chain has.
+ * fork; names a newest block that no chain has; or answers with an error where it is asked for a block above its newest one,
+ as nodes of Avalanche do.
  */
 export type Behaviour =
   | 'honest'
@@ -22,6 +23,7 @@ export type Behaviour =
   | 'soar'
   | 'fork'
   | 'vain'
+  | 'strict'
 
 /** A node before that of a chain, which behaves as a test says. */
 export type FaultyNode = {
@@ -58,6 +60,15 @@ export async function startFaultyNode(url: string): Promise<FaultyNode> {
     if (behaviour === 'forget' && /Receipt|TransactionByHash/.test(call.method))
       answered.result = null
     const isReceipt = call.method === 'eth_getTransactionReceipt'
+    if (
+      behaviour === 'strict' &&
+      call.method === 'eth_getBlockByNumber' &&
+      answered.result === null
+    )
+      return {
+        ...{ jsonrpc: '2.0', id: call.id },
+        error: { code: -32_000, message: 'cannot query unfinalized data' },
+      }
     if (/^lag/.test(behaviour) && isReceipt) answered.result = null
     if (behaviour === 'soar' && call.method === 'eth_blockNumber') answered.result = soaring
     if (behaviour === 'soar' && isReceipt && answered.result !== null)

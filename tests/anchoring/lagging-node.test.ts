@@ -127,6 +127,18 @@ describe('a node behind the one that counted', () => {
     }
   }
 
+  test('blocks are published one after the other where a node answers with an error for a block that is yet to come', async () => {
+    await awaitFinal()
+    node.behave('strict')
+    for (const id of ['strict one', 'strict two']) {
+      await app.store('open', [{ id }])
+      await awaitPublished()
+    }
+    expect(await listStates()).toContain('confirmed')
+    await awaitFinal()
+    node.behave('honest')
+  })
+
   test.each<Behaviour>(['lag', 'lag at once', 'soar', 'fork', 'vain'])(
     'nothing is sent again, withdrawn or final by the word of a node that does %s',
     async (behaviour) => {

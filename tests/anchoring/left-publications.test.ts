@@ -99,4 +99,64 @@ describe('a process that ended', () => {
     await choose(app, 'plaintext')
     await awaitPublished(service, app)
   })
+
+  const dayBytes = async () => {
+    const [row] = await service.database.query<{ bytes: bigint }>(
+      sql`SELECT coalesce(sum(bytes), 0)::int8 AS bytes FROM operations.publication_day`,
+    )
+    return Number(row?.bytes)
+  }
+
+  test('between the signing of a chunk and the answer that it is signed: the bytes count in its day', async () => {
+    const before = await dayBytes()
+    let isBroken = false
+    service.world.atFailpoints((point) => {
+      if (point !== 'payment.journaled' || isBroken) return
+      isBroken = true
+      throw new Error('the database did not answer')
+    })
+    const app = await createApp()
+    await awaitPublished(service, app, 2_000)
+    service.world.atFailpoints(undefined)
+    expect(isBroken).toBe(true)
+    const [sent] = await service.database.query<{ bytes: bigint }>(
+      sql`SELECT sum(bytes)::int8 AS bytes FROM operations.publication WHERE app = ${app.appId}`,
+    )
+    expect((await dayBytes()) - before).toBe(Number(sent?.bytes))
+  })
+
+  test('between two looks of this one: what another one has noted since stays', async () => {
+    const signed = await createApp()
+    await awaitPublished(service, signed)
+    node.behave('refuse')
+    const app = await createApp()
+    await vi.waitFor(
+      async () => {
+        service.world.advance(2_000)
+        expect(await listStates(app)).toEqual(['waiting'])
+      },
+      { timeout: 20_000, interval: 200 },
+    )
+    const table = sql.id('operations', 'transaction_journal')
+    const copy = sql.id('operations', 'copied_by_test')
+    const named = sql`SELECT concat_ws(':', 'publish', network, app, from_height, part, encode(substr(bundle, 1, 8), 'hex'), attempt)
+      FROM operations.publication WHERE app = ${app.appId}`
+    await service.database.transaction(async (tx) => {
+      for (const change of [
+        sql`CREATE TABLE ${copy} AS SELECT * FROM ${table} WHERE id LIKE ${`publish:%:${signed.appId}:%`} LIMIT 1`,
+        sql`UPDATE ${copy} SET id = (${named}), nonce = 1000000, hash = ${`0x${'5'.repeat(64)}`}`,
+        sql`INSERT INTO ${table} SELECT * FROM ${copy}`,
+        sql`DROP TABLE ${copy}`,
+        sql`UPDATE operations.publication SET state = 'confirmed', transaction = ${`0x${'5'.repeat(64)}`},
+          block_number = 1, block_hash = ${`0x${'6'.repeat(64)}`} WHERE app = ${app.appId}`,
+      ])
+        await tx.execute(change)
+    })
+    for (let look = 0; look < 5; look++) {
+      service.world.advance(31_000)
+      await new Promise((resolve) => setTimeout(resolve, 300))
+    }
+    expect(await listStates(app)).toEqual(['confirmed'])
+    node.behave('honest')
+  })
 })

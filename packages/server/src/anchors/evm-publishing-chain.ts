@@ -148,7 +148,8 @@ export class EvmPublishingChain implements PublishingChain {
     // One of several nodes behind a URL may be of another fork than the one that told the head, or have no such head.
     const [hash, above] = await Promise.all([
       readBlockHash(rpc, blockNumber),
-      readBlockHash(rpc, blockNumber + finalAbove),
+      // It is yet to come for most of the time, and no answer says no more than that.
+      readBlockHash(rpc, blockNumber + finalAbove).catch(() => undefined),
     ])
     if (hash !== blockHash) return { state: 'unconfirmed' }
     const event = { ...tree, ...this.place, origin: hashOrigin(tree.origin) }

@@ -32,12 +32,12 @@ export async function filterConfirmed<T extends Block>(
   const isDeep = (newest: bigint, height: bigint) => newest - height + 1n >= BigInt(confirmations)
   const deep = all.filter(({ blockNumber }) => isDeep(head, blockNumber))
   const heights = [...new Set(deep.map(({ blockNumber }) => blockNumber))]
-  const confirmed = await Promise.all(
-    heights.map(async (height) => {
-      const [newest, hash] = await Promise.all([readHead(rpc), readBlockHash(rpc, height)])
-      const isIn = ({ blockNumber, blockHash }: T) => blockNumber === height && blockHash === hash
-      return isDeep(newest, height) && hash !== undefined ? deep.filter(isIn) : []
-    }),
-  )
+  const findIn = async (height: bigint): Promise<readonly T[]> => {
+    const [newest, hash] = await Promise.all([readHead(rpc), readBlockHash(rpc, height)])
+    const isIn = ({ blockNumber, blockHash }: T) => blockNumber === height && blockHash === hash
+    return isDeep(newest, height) && hash !== undefined ? deep.filter(isIn) : []
+  }
+  // A height of which the node says nothing keeps no other one waiting.
+  const confirmed = await Promise.all(heights.map((height) => findIn(height).catch(() => [])))
   return confirmed.flat()
 }

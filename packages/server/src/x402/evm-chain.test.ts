@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import {
   findMined,
   findTransactionReceipt,
+  readBlockHash,
   readBlockTime,
+  readFinalHeight,
   readHead,
   simulate,
 } from './evm-chain.ts'
@@ -51,4 +53,45 @@ test('code of a stranger that reverts with very much data is a refusal in few wo
     throw new RpcError({ code: 3, message: 'execution reverted', data })
   })
   expect(await simulate(long, call)).toEqual({ ok: false, reason: 'execution reverted' })
+})
+
+const makeFailing = (code: number, message: string) =>
+  makeNode(() => {
+    throw new RpcError({ code, message })
+  })
+
+test('a block for which a node answers with an error is not there, and one that cannot be asked for is not known', async () => {
+  const late = makeFailing(-32_000, 'cannot query unfinalized data')
+  expect(await readBlockHash(late, 7n)).toBeUndefined()
+  const away = makeNode(() => {
+    throw toUnreachable(new Error('the connection was reset'))
+  })
+  await expect(readBlockHash(away, 7n)).rejects.toMatchObject(unreachable)
+})
+
+test.each([
+  [-32_601, 'the method eth_getBlockByNumber does not exist'],
+  [-32_602, 'invalid argument 0: hex string without 0x prefix'],
+  [-39_001, 'Unknown block'],
+  [-32_000, 'finalized block not found'],
+  [-32_000, 'invalid block tag'],
+  [-32_603, 'strconv.ParseUint: parsing "finalized": invalid syntax'],
+])(
+  'a node that answers %i, %s, knows no final blocks, so 256 more make one final',
+  async (code, message) => {
+    expect(await readFinalHeight(makeFailing(code, message), 1_000n)).toBe(744n)
+  },
+)
+
+test.each([
+  [-32_005, 'limit exceeded'],
+  [-32_602, 'finalized: request limit reached'],
+  [429, 'Too Many Requests'],
+  [-32_000, 'too busy'],
+  [-32_603, 'Internal error'],
+  [-32_000, 'request timed out: eth_getBlockByNumber("finalized")'],
+])('a node that answers %i, %s, says nothing of which blocks are final', async (code, message) => {
+  await expect(readFinalHeight(makeFailing(code, message), 1_000n)).rejects.toMatchObject(
+    unreachable,
+  )
 })

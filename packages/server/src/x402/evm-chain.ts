@@ -3,7 +3,14 @@ import { Fault } from '../base/fault.ts'
 import { isRecord } from '../base/is-record.ts'
 import { encodeQuantity, isAddress, isHash } from './hex.ts'
 import type { PaymentNetwork } from './networks.ts'
-import { type CallOptions, isTooLarge, type Rpc, RpcError, toUnreachable } from './rpc.ts'
+import {
+  type CallOptions,
+  isTagUnknown,
+  isTooLarge,
+  type Rpc,
+  RpcError,
+  toUnreachable,
+} from './rpc.ts'
 import type { Log } from './token.ts'
 
 /**
@@ -200,9 +207,15 @@ export async function readNewestBlock(rpc: Rpc): Promise<NewestBlock> {
   }
 }
 
-/** Reads the hash of the block of this height; undefined where the chain is shorter. */
+/**
+ * Reads the hash of the block of this height; undefined where the chain is shorter. Nodes of some chains answer with an
+ * error then, and whoever asks takes any other error for the same: the node does not say that the block is there.
+ */
 export async function readBlockHash(rpc: Rpc, height: bigint): Promise<string | undefined> {
-  const block = await read(rpc, 'eth_getBlockByNumber', [encodeQuantity(height), false])
+  const asked = [encodeQuantity(height), false]
+  const block = await rpc.call('eth_getBlockByNumber', asked).catch((error: unknown) => {
+    if (!(error instanceof RpcError)) throw toUnreachable(error)
+  })
   return isRecord(block) ? hash(block.hash) : undefined
 }
 
@@ -216,7 +229,7 @@ export async function readFinalHeight(rpc: Rpc, head: bigint): Promise<bigint> {
     if (isRecord(block)) return count(block.number)
   } catch (error) {
     // An older node, or a chain without such a state.
-    if (!(error instanceof RpcError)) throw toUnreachable(error)
+    if (!(error instanceof RpcError && isTagUnknown(error))) throw toUnreachable(error)
   }
   return head > finalDepth ? head - finalDepth : 0n
 }

@@ -154,6 +154,19 @@ export function isTooLarge(error: unknown): boolean {
   return error instanceof Fault && error.cause instanceof AnswerTooLarge
 }
 
+/** The codes of a method and of parameters that a node does not know, and of an unknown block. */
+const unknownCodes: readonly number[] = [-32_601, -32_602, -39_001]
+const unknownWords =
+  /finalized|\btag\b|block.*not found|(unknown|invalid|could not find) block|not supported|unsupported|invalid (argument|input|param)|pars(e|ing)|unmarshal/i
+/** The words of a node that could tell at another time; it may repeat in them what it was asked. */
+const busyWords = /limit|too many|exceeded|quota|capacity|busy|time(d )?out/i
+
+/** Returns true where a node does not know the name of the final block: one that is only busy says nothing about it. */
+export function isTagUnknown({ code, message }: RpcError): boolean {
+  if (busyWords.test(message)) return false
+  return unknownCodes.includes(code) || unknownWords.test(message)
+}
+
 /** Returns a fault that tells clients only that the network cannot be reached; the log has the cause. */
 export function toUnreachable(error: unknown): Fault {
   if (error instanceof Fault) return error

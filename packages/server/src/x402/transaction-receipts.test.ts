@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
-import type { Rpc } from './rpc.ts'
+import { type Rpc, toUnreachable } from './rpc.ts'
 import { TransactionReceipts } from './transaction-receipts.ts'
 
 const hash = `0x${'ab'.repeat(32)}`
@@ -62,6 +62,30 @@ test('a receipt of a block that the chain of the head does not have is not confi
   expect(await open(16).wait([hash], 0)).toBeUndefined()
   // One that is not deep enough needs no look at its block.
   expect(asked.filter((method) => method === 'eth_getBlockByNumber').length).toBe(1)
+})
+
+test('a height that a node does not answer keeps the receipts of others from nobody', async () => {
+  const hashes = ['0x12', '0x13'].map((height) => `0x${height.slice(2).repeat(32)}`)
+  const rpc: Rpc = {
+    call: async (method, [asked]) => {
+      if (method === 'eth_blockNumber') return '0x20'
+      if (asked === hash) return null
+      if (method === 'eth_getTransactionReceipt')
+        return {
+          ...{ transactionHash: asked, blockNumber: String(asked).slice(0, 4), blockHash },
+          ...{ status: '0x1', logs: [] },
+        }
+      if (asked === '0x13') throw toUnreachable(new Error('no answer'))
+      return { hash: blockHash }
+    },
+    close: () => undefined,
+  }
+  const receipts = new TransactionReceipts({ rpc, world, pollMs: 1, confirmations: 3 })
+  // Those that come while a round is under way are asked for together in the next one.
+  const first = receipts.wait([hash], 1)
+  const found = await Promise.all(hashes.map((one) => receipts.wait([one], 0)))
+  await first
+  expect(found.map((receipt) => receipt?.blockNumber)).toEqual([18n, undefined])
 })
 
 /** A node that takes its time, and has the receipt once it is there. */

@@ -136,6 +136,15 @@ export class Outbox {
       WHERE network = ${this.#network} AND app = ${app} AND from_height = ${fromHeight} AND part = ${part}`)
   }
 
+  /** Notes that a chunk is signed, unless another process has noted something of it since it was read. */
+  async noteSent(row: Publication, transaction: string): Promise<void> {
+    const { app, fromHeight, part, attempt } = row
+    await this.#database.execute(sql`
+      UPDATE ${table} SET state = 'sent', transaction = ${transaction}
+      WHERE network = ${this.#network} AND app = ${app} AND from_height = ${fromHeight} AND part = ${part}
+        AND state = 'waiting' AND attempt = ${attempt}`)
+  }
+
   /** Removes final bundles, as their first blocks say. */
   async remove(app: string, fromHeights: readonly number[]): Promise<void> {
     await this.#database.execute(sql`

@@ -126,14 +126,13 @@ export class Publishing {
   }
 
   async #advance(): Promise<void> {
-    const { tenants, world, outbox, outer, intervalMs } = this.#options
+    const { tenants, world, outer, intervalMs } = this.#options
     const now = world.now()
-    this.#rows ??= await outbox.list()
     if (!this.#isTakenUp) await this.#takeUp()
     this.#isTakenUp = true
     const wanting = tenants.system.applications.list().filter((one) => this.#isWanted(one))
     const isDue = wanting.length > 0 && this.#rest.isOver(now)
-    const isOpen = this.#rows.some((row) => row.state === 'sent' || this.#isWaiting(row))
+    const isOpen = this.#listRows((row) => row.state === 'sent' || this.#isWaiting(row)).length > 0
     const isLook = this.#lookRest.isOver(now) && this.#listRows(isConfirmed).length > 0
     if (!isDue && !isOpen && !isLook) return
     await outer.start((id) => this.#mayLeave(id))
@@ -154,12 +153,14 @@ export class Publishing {
    */
   async #takeUp(): Promise<void> {
     const { outer, outbox } = this.#options
+    // Another process may have the lease: what it has noted stays.
+    this.#rows = await outbox.list()
     if (this.#listRows(({ state }) => state === 'waiting' || state === 'final').length === 0) return
     const named = await outer.list(`${idPrefix}${this.network}:`)
     const transactions = new Map(named.map(({ id, transaction }) => [id, transaction]))
     for (const row of this.#listRows(({ state }) => state === 'waiting')) {
       const transaction = transactions.get(this.#toSending(row).id)
-      if (transaction !== undefined) await outbox.update({ ...row, state: 'sent', transaction })
+      if (transaction !== undefined) await outbox.noteSent(row, transaction)
     }
     this.#rows = await outbox.list()
     const starts = new Set(named.map(({ id }) => `${id.split(':').slice(0, -3).join(':')}:`))
@@ -345,24 +346,31 @@ export class Publishing {
 
   /** Returns `full` where the day has no room for it, and `held` where nothing can be sent now. */
   async #send(row: Publication): Promise<'sent' | 'full' | 'held'> {
-    const { outbox, world, dayBytesMax } = this.#options
+    const { outbox, outer, world, dayBytesMax } = this.#options
     const { app, bytes } = row
     const day = Math.floor(world.now() / dayMs)
     if (!(await outbox.spend(day, bytes, dayBytesMax))) return 'full'
+    const giveBack = () => outbox.spend(day, -bytes, dayBytesMax)
     // Until it is sent, so that it comes last also where this throws.
     this.#turns.noteFailed(app)
+    const sending = this.#toSending(row)
     let transaction: string | undefined
     try {
       const chunk = await this.#isolate(app, () => this.#findChunk(row))
-      transaction = chunk && (await this.#options.outer.send(this.#toSending(row), chunk))
-    } finally {
-      // The chunk may be sent after all; the next call of the same id finds it, and counts it again.
-      if (transaction === undefined) await outbox.spend(day, -bytes, dayBytesMax)
+      transaction = chunk && (await outer.send(sending, chunk))
+    } catch (error) {
+      // One that is signed all the same is taken up, and counts.
+      const signed = await outer.list(sending.id)
+      if (signed.every(({ id }) => id !== sending.id)) await giveBack()
+      throw error
     }
-    if (transaction === undefined) return 'held'
+    if (transaction === undefined) {
+      await giveBack()
+      return 'held'
+    }
     this.#turns.noteSent(day, app, bytes)
     world.failpoint?.('publication.sent')
-    await outbox.update({ ...row, state: 'sent', transaction })
+    await outbox.noteSent(row, transaction)
     this.#rows = await outbox.list()
     return 'sent'
   }
