@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { chooseLarger } from '../base/bigint.ts'
 import { readHead, readLogs } from './evm-chain.ts'
-import type { Rpc } from './rpc.ts'
+import { isTooLarge, type Rpc } from './rpc.ts'
 import type { Log } from './token.ts'
 
 /** The events that are looked for. */
@@ -29,6 +29,7 @@ type Known = { readonly top: bigint; readonly bottom: bigint; readonly logs: rea
  */
 export class LogSearch {
   readonly #rpc: Rpc
+  readonly #isMeant: (log: Log) => boolean
   readonly #known = new LRUCache<string, Known>({
     max: filtersMax,
     maxSize: logsOfAllMax,
@@ -36,8 +37,10 @@ export class LogSearch {
   })
   readonly #running = new Map<string, Promise<unknown>>()
 
-  constructor(rpc: Rpc) {
+  /** `isMeant`: tells those that are never looked for, which take no room in memory. */
+  constructor(rpc: Rpc, isMeant: (log: Log) => boolean = () => true) {
     this.#rpc = rpc
+    this.#isMeant = isMeant
   }
 
   /** Finds the first log that matches. Searches for one filter run one after the other: the later ones know more. */
@@ -65,8 +68,7 @@ export class LogSearch {
     const head = await readHead(this.#rpc)
     const newest = floorAtZero(head - rangeBlocks + 1n)
     const floor = floorAtZero(head - rangeBlocks * BigInt(rangesMax) + 1n)
-    const read = (fromBlock: bigint, toBlock: bigint) =>
-      readLogs(this.#rpc, { ...filter, fromBlock, toBlock })
+    const read = (from: bigint, to: bigint) => this.#read(filter, from, to)
     const fresh = await findMatch(await read(newest, head), isMatch)
     if (fresh !== undefined || newest === 0n) return fresh
     const known = this.#known.get(key)
@@ -89,6 +91,19 @@ export class LogSearch {
     }
     if (logs.length <= logsMax) this.#known.set(key, { top, bottom, logs })
     return found
+  }
+
+  /** Reads a range, by halves where one answer would be too large: anybody can make as many events as he pays gas for. */
+  async #read(filter: LogFilter, fromBlock: bigint, toBlock: bigint): Promise<readonly Log[]> {
+    try {
+      const logs = await readLogs(this.#rpc, { ...filter, fromBlock, toBlock })
+      return logs.filter(this.#isMeant)
+    } catch (error) {
+      if (!isTooLarge(error) || fromBlock === toBlock) throw error
+    }
+    const middle = (fromBlock + toBlock) / 2n
+    const older = await this.#read(filter, fromBlock, middle)
+    return [...older, ...(await this.#read(filter, middle + 1n, toBlock))]
   }
 }
 

@@ -161,4 +161,21 @@ describe('PaymentsUnderWay', () => {
     await world.sleep(30)
     expect(entered).toEqual(['shop 0', 'shop 1', 'shop 2'])
   })
+
+  test('a payment that waits for others to its payee holds up none to other payees, whether they wait already or come later', async () => {
+    const underWay = openQuick(1_000n)
+    const doubted = { to: 'doubted', unprovenMax: 1 }
+    const { entered } = await crowd(underWay, 3, doubted)
+    expect(entered).toEqual(['doubted 0'])
+    expect((await crowd(underWay, 2)).entered).toEqual(['shop 0', 'shop 1'])
+    const [more, other] = await Promise.all([
+      crowd(underWay, 9, { to: 'full' }),
+      crowd(underWay, 1, { to: 'other' }),
+    ])
+    // Eight of the payer in all.
+    expect([more.entered.length, other.entered.length]).toEqual([5, 0])
+    underWay.leave(makePayment('doubted 0', 1n, 'doubted'), 'made')
+    await world.sleep(30)
+    expect(entered).toEqual(['doubted 0', 'doubted 1', 'doubted 2'])
+  })
 })

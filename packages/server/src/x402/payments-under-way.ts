@@ -69,6 +69,8 @@ type Payer = {
   room: Room | undefined
   isServed: boolean
   leavings: number
+  /** The payments that came to wait. */
+  comings: number
 }
 
 /** Makes the register of the payments under way on a network, whose payers have what its token says. */
@@ -127,6 +129,7 @@ export class PaymentsUnderWay {
     return new Promise((resolve, reject) => {
       const deadlineMs = world.now() + waitMs
       payer.queue.push({ payment, entering, deadlineMs, resolve, reject })
+      payer.comings += 1
       if (!payer.isServed) void this.#serve(payer)
     })
   }
@@ -164,10 +167,10 @@ export class PaymentsUnderWay {
   async #serve(payer: Payer): Promise<void> {
     payer.isServed = true
     for (let first = payer.queue[0]; first !== undefined; first = payer.queue[0]) {
-      const { leavings } = payer
+      const { leavings, comings } = payer
       try {
         const unpaid = await this.#enterCovered(payer, first.payment.from)
-        if (unpaid !== undefined) await this.#awaitLeaving(payer, { leavings, unpaid })
+        if (unpaid !== undefined) await this.#awaitChange(payer, { leavings, comings, unpaid })
       } catch (error) {
         for (const { reject } of payer.queue.splice(0)) reject(error)
       }
@@ -175,7 +178,10 @@ export class PaymentsUnderWay {
     payer.isServed = false
   }
 
-  /** Enters, in their order, the payments that the payer has enough for; returns the first one that it has too little for. */
+  /**
+   * Enters, in their order, the payments that the payer has enough for, up to the first one that it has too little for; one
+   * that has no turn with its payee alone is passed over. Returns the first one that still waits.
+   */
   async #enterCovered(payer: Payer, address: string): Promise<Waiting | undefined> {
     const before = this.#sumUnderWay(payer)
     // Those that come while the chain is asked have their turn in the next round, which then waits for nothing.
@@ -191,9 +197,10 @@ export class PaymentsUnderWay {
       allowance: allowance === undefined ? undefined : allowance - before.byAllowance,
     }
     for (const next of asked) {
-      if (countCovered([next], room) === 0 || !this.#hasTurn(payer, next)) break
+      if (countCovered([next], room) === 0 || !this.#hasPlace(payer, address)) break
+      if (!this.#hasTurn(payer, next)) continue
       room = subtract(room, next)
-      payer.queue.shift()
+      payer.queue.splice(payer.queue.indexOf(next), 1)
       this.#hold(payer, next)
       next.resolve('entered')
     }
@@ -212,21 +219,30 @@ export class PaymentsUnderWay {
   }
 
   /** Returns true where the payer may have one more payment under way, by those that were made. */
+  #hasPlace({ underWay }: Payer, from: string): boolean {
+    return underWay.size < unprovenMaxDefault + (this.#made.get(from) ?? 0)
+  }
+
+  /** The same of those to one payee. */
   #hasTurn({ underWay }: Payer, { payment: { from, to }, entering }: Waiting): boolean {
     const { unprovenMax = unprovenMaxDefault } = entering
-    if (underWay.size >= unprovenMaxDefault + (this.#made.get(from) ?? 0)) return false
     let toPayee = 0
     for (const one of underWay.values()) if (one.to === to) toPayee += 1
     return toPayee < unprovenMax + (this.#made.get(`${from} ${to}`) ?? 0)
   }
 
-  /** Waits, while the unpaid one is the first in the queue, until another payment of the payer has left. */
-  async #awaitLeaving(
+  /**
+   * Waits, while the unpaid one is the first in the queue, until another payment of the payer has left; or one more has
+   * come, which the unpaid one does not hold up where its payee alone does.
+   */
+  async #awaitChange(
     payer: Payer,
-    { leavings, unpaid }: { readonly leavings: number; readonly unpaid: Waiting },
+    { leavings, comings, unpaid }: Pick<Payer, 'leavings' | 'comings'> & { unpaid: Waiting },
   ): Promise<void> {
     const { world, pollMs } = this.#options
+    const isPassed = this.#hasPlace(payer, unpaid.payment.from) && !this.#hasTurn(payer, unpaid)
     while (payer.queue[0] === unpaid && payer.underWay.size > 0 && payer.leavings === leavings) {
+      if (isPassed && payer.comings !== comings) return
       await world.sleep(pollMs)
       const late = payer.queue.filter(({ deadlineMs }) => deadlineMs <= world.now())
       payer.queue = payer.queue.filter((one) => !late.includes(one))
@@ -253,7 +269,7 @@ export class PaymentsUnderWay {
     if (known !== undefined) return known
     const payer: Payer = {
       ...{ underWay: new Map(), queue: [], room: undefined },
-      ...{ isServed: false, leavings: 0 },
+      ...{ isServed: false, leavings: 0, comings: 0 },
     }
     this.#payers.set(from, payer)
     return payer

@@ -27,7 +27,9 @@ const callsMax = 2_000
 const dataCharsMax = 4_096
 
 export function makeTakenEvidence(rpc: Rpc): TakenEvidence {
-  return { rpc, search: new LogSearch(rpc), calls: new LRUCache({ max: callsMax }) }
+  // Anybody can have the token tell of moves of nothing between any two.
+  const search = new LogSearch(rpc, ({ data }) => BigInt(data) > 0n)
+  return { rpc, search, calls: new LRUCache({ max: callsMax }) }
 }
 
 /**
@@ -57,6 +59,7 @@ export async function findTaken(
   const ends = [payload.from, payload.to].map((address) => `0x${encodeHexWord(address)}`)
   const filter = { address: network.asset.address, topics: [topics.transfer, ...ends] }
   const found = await evidence.search.find(filter, async ({ transactionHash, data }) => {
+    if (BigInt(data) > payment.upto.permitted) return false
     const taken = { ...payload, value: BigInt(data) }
     const call = encodeUptoCall(network, { ...payment, payload: taken })
     const made = await readCallOnce(evidence, transactionHash)

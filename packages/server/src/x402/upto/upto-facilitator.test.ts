@@ -3,12 +3,14 @@ import { noLog as log } from '../../base/log.ts'
 import { realWorld as world } from '../../base/world.ts'
 import { Failures } from '../failures.ts'
 import { encodeHexWord, encodeNumberWord } from '../hex.ts'
+import { AnswerTooLarge } from '../http-json.ts'
 import { makePaymentNetwork } from '../networks.ts'
 import { makePaymentsUnderWay } from '../payments-under-way.ts'
 import type { Requirement } from '../protocol.ts'
-import type { Rpc } from '../rpc.ts'
+import { type Rpc, toUnreachable } from '../rpc.ts'
 import type { JournaledSender } from '../sender.ts'
 import { topics } from '../token.ts'
+import { findTaken, makeTakenEvidence } from './find-taken.ts'
 import { encodeUptoCall, formatPermitNonce, type UptoPayment } from './upto.ts'
 import { makeUptoFacilitator } from './upto-facilitator.ts'
 import { uptoProxyAddress } from './upto-terms.ts'
@@ -62,4 +64,29 @@ test('a transaction that the journal has lost took a permit only where the block
   Object.assign(found, { logs: [makeTransfer(5n)] })
   const settled = { state: 'settled', transaction, blockNumber: 8n }
   expect(await facilitator.findUse(payment, requirement)).toEqual(settled)
+})
+
+test('transfers of nothing, which anybody may make in a payer’s name, cost no look at what they called, and hide no permit', async () => {
+  const asked: string[] = []
+  const one = { ...makeTransfer(0n), transactionHash: `0x${'04'.repeat(32)}` }
+  const call: Rpc['call'] = async (method, [filter]) => {
+    asked.push(method)
+    if (method === 'eth_blockNumber') return '0x1000'
+    if (method === 'eth_getTransactionByHash')
+      return { to: uptoProxyAddress, input: encodeUptoCall(network, payment) }
+    const { fromBlock, toBlock } = filter as { fromBlock: string; toBlock: string }
+    const [first, last] = [Number(fromBlock), Number(toBlock)]
+    // More of them than an answer may have.
+    if (last - first > 900) throw toUnreachable(new AnswerTooLarge('too large'))
+    const isIn = first <= 0xfa0 && last >= 0xfa0
+    return [
+      ...Array.from({ length: 100 }, () => one),
+      makeTransfer(10n),
+      ...(isIn ? [makeTransfer(5n)] : []),
+    ]
+  }
+  const evidence = makeTakenEvidence({ call, close: () => undefined })
+  for (let round = 0; round < 3; round++)
+    expect(await findTaken(evidence, network, payment)).toEqual({ transaction, amount: 5n })
+  expect(asked.filter((method) => method === 'eth_getTransactionByHash')).toHaveLength(1)
 })
