@@ -46,8 +46,8 @@ export async function findTokenOutcome(
   if (receipt === undefined) {
     return { state: 'pending', transaction: use.transaction, reason: 'not_confirmed' }
   }
-  // Who used it can hide it among moves of nothing, and its payer may have signed another payment under the same nonce. So
-  // it is neither made nor over, also past its end.
+  // Whoever used it can hide it among moves of nothing, and its payer may have signed another payment under the same nonce.
+  // So it is neither made nor over, also past its end.
   if (receipt === 'too large') {
     const { transaction } = use
     const reason = `its transaction ${tooManyEvents}`

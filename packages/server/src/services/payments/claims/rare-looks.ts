@@ -13,8 +13,8 @@ type Ended = Pick<Claim, 'id' | 'valid_before'>
 
 /**
  * Spaces the looks at payments past their end that the chain calls used, and of which it shows no more: nothing but a
- * reorganisation, or another node, changes that. Their rows stay open for good, and each look costs some calls. Who brings
- * such a payment has it looked at whenever he does.
+ * reorganisation, or another node, changes that. Their rows stay open for good, and each look costs some calls. One
+ * that is brought again is looked at whenever it is.
  */
 export class RareLooks {
   readonly #world: Pick<World, 'now'>
