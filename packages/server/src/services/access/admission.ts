@@ -105,15 +105,14 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       const caller = text === undefined ? undefined : findKeyHolder(text, request.context, ports)
       if (caller !== undefined) noteCaller(request.context, caller)
       if (caller?.kind === 'operator') return
+      const address = toAddressKey(request.ip)
+      // Clients send a key that only pays with all that they ask for, also for what costs nothing: beyond the rate of
+      // payments that buy nothing such requests are a visitor's.
+      const hasPayer = caller?.payer !== undefined && !rates.isUsedUp('payment', address)
       const pays =
         facilitatorOperations.has(operationId) ||
-        (route?.paid === true && (caller?.payer !== undefined || hasPayment(request.headers)))
-      const visit: Visit = {
-        rates,
-        context: request.context,
-        pays,
-        address: toAddressKey(request.ip),
-      }
+        (route?.paid === true && (hasPayer || hasPayment(request.headers)))
+      const visit: Visit = { rates, context: request.context, pays, address }
       if (caller?.kind === 'key') admitKey(visit, caller.key)
       else if (text !== undefined && caller === undefined)
         admitVisitor({ ...visit, pays: false }, points.refused)
