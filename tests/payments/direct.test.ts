@@ -148,6 +148,7 @@ withService(
       const setEnd = (agoSeconds: number) =>
         service().database.execute(sql`
           UPDATE operations.claim SET valid_before = ${Math.floor(service().world.now() / 1000) - agoSeconds} WHERE id = ${id}`)
+      const end = (await findClaim(ports.database, { id }))?.valid_before
       const readState = async () => (await findClaim(ports.database, { id }))?.state
       const reconcile = async () => {
         for (const claim of [await findClaim(ports.database, { id })])
@@ -172,6 +173,10 @@ withService(
       expect(await readEarnings(service(), market)).toBe(800n)
       const late = await ask(service(), asked(market), header)
       expect([late.status, late.body.code], late.text).toEqual([409, 'PAYMENT_ALREADY_USED'])
+      service().world.advance(-600_000)
+      await service().database.execute(
+        sql`UPDATE operations.claim SET valid_before = ${String(end)}::numeric WHERE id = ${id}`,
+      )
     })
 
     test('a stock client pays the wallet of the seller, and the platform takes its share of the balance', async () => {
