@@ -38,7 +38,7 @@ export const settlementMutants: readonly Mutant[] = [
   {
     name: 'pending-settlement-is-told-for-ever',
     ...{ ...market, file: facilitating },
-    find: "for (const begun of [this.#pending, this.#doubtful]) begun.delete(id)\n    if (taken !== undefined) this.#count(taken, settlement)\n    if (pending !== undefined || taken !== undefined) await this.#forget({ id, asked }, settlement)\n    if ('refusal' in settlement || isUnsent(settlement)) return settlement\n    // One that is counted already is only looked up.\n    const isCounted = taken === undefined || isHidden(settlement)\n    const begun = isCounted ? this.#doubtful : this.#pending\n    if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker, taken }))\n    if (settlement.state === 'settled') keepNewest(this.#told.add(id))",
+    find: "for (const begun of [this.#pending, this.#doubtful, this.#unread]) begun.delete(id)\n    if (taken !== undefined) this.#count(taken, settlement)\n    if (pending !== undefined || taken !== undefined) await this.#forget({ id, asked }, settlement)\n    if ('refusal' in settlement || isUnsent(settlement)) return settlement\n    // One that is counted already is only looked up.\n    const isCounted = taken === undefined || isHidden(settlement)\n    const begun = isCounted ? this.#doubtful : this.#pending\n    if (settlement.state === 'pending') keepNewest(begun.set(id, { asked, taker, taken }))\n    if (settlement.state === 'settled') keepNewest(this.#told.add(id))",
     put: "if ('refusal' in settlement) return settlement\n    if (settlement.state === 'pending') keepNewest(this.#pending.set(id, { asked, taker, taken }))",
   },
   {

@@ -28,6 +28,11 @@ export function isReverted({ journaled, receipt }: Attempt): boolean {
   return receipt?.succeeded === false || journaled?.state === 'reverted'
 }
 
+/** Returns true where a transaction was signed, and a block may still take it. */
+export function mayBeMined({ journaled, receipt }: Attempt): boolean {
+  return journaled !== undefined && receipt === undefined && !isDead(journaled)
+}
+
 /** Returns true where a block has the transaction of a payment that it did not make. */
 export function isInVain(attempt: Attempt): boolean {
   const { journaled, receipt } = attempt

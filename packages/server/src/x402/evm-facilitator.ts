@@ -1,5 +1,13 @@
 import type { World } from '../base/world.ts'
-import { type Attempt, isDead, isInVain, isJoint, isLeftOut, isReverted } from './attempt.ts'
+import {
+  type Attempt,
+  isDead,
+  isInVain,
+  isJoint,
+  isLeftOut,
+  isReverted,
+  mayBeMined,
+} from './attempt.ts'
 import {
   type Evidence,
   findTokenOutcome,
@@ -278,10 +286,12 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   if (outcome.state === 'pending') return outcome
   // A joint transaction costs less for each payment than its own would.
   const gas = isJoint(journaled) ? undefined : receipt?.gas
+  const isOnItsWay = outcome.state === 'failed' && mayBeMined(attempt)
   return {
     ...outcome,
     ...(gas !== undefined && { gas }),
     ...(wasInVain && { wasInVain }),
+    ...(isOnItsWay && { isOnItsWay }),
   }
 }
 

@@ -42,6 +42,8 @@ export type Settlement =
       readonly gas?: bigint
       /** True where a block has a transaction of ours that did not make it. */
       readonly wasInVain?: true
+      /** True where a transaction of ours, which cannot make it any more, may still get into a block. */
+      readonly isOnItsWay?: true
       /** True if this authorization can never move money to us any more. */
       readonly final: boolean
     }

@@ -170,7 +170,8 @@ export class Facilitating {
     else if (settlement.state === 'settled' || isHidden(settlement))
       this.#allowances.end(taken, 'made')
     else if (settlement.state === 'failed') {
-      const isInVain = settlement.wasInVain === true || settlement.gas !== undefined
+      const { wasInVain, isOnItsWay, gas } = settlement
+      const isInVain = wasInVain === true || isOnItsWay === true || gas !== undefined
       this.#allowances.end(taken, isInVain ? 'in vain' : 'unsent')
     }
   }
