@@ -29,7 +29,7 @@ export function isReverted({ journaled, receipt }: Attempt): boolean {
 }
 
 /** Returns true where a transaction was signed, and a block may still take it. */
-export function mayBeMined({ journaled, receipt }: Attempt): boolean {
+export function isUndecided({ journaled, receipt }: Attempt): boolean {
   return journaled !== undefined && receipt === undefined && !isDead(journaled)
 }
 

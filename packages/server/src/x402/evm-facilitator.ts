@@ -6,7 +6,7 @@ import {
   isJoint,
   isLeftOut,
   isReverted,
-  mayBeMined,
+  isUndecided,
 } from './attempt.ts'
 import {
   type Evidence,
@@ -286,7 +286,7 @@ async function conclude(parts: Parts, due: PaymentDue, attempt: Attempt): Promis
   if (outcome.state === 'pending') return outcome
   // A joint transaction costs less for each payment than its own would.
   const gas = isJoint(journaled) ? undefined : receipt?.gas
-  const isOnItsWay = outcome.state === 'failed' && mayBeMined(attempt)
+  const isOnItsWay = outcome.state === 'failed' && isUndecided(attempt)
   return {
     ...outcome,
     ...(gas !== undefined && { gas }),
