@@ -21,3 +21,14 @@ export function makeKeyCalls(service: TestService) {
     },
   }
 }
+
+/** Keeps all changes of applications and keys waiting, until the returned function is called. */
+export function holdChanges(service: TestService): () => Promise<void> {
+  const ends: (() => void)[] = []
+  const end = new Promise<void>((resolve) => ends.push(resolve))
+  const held = service.running.service.tenants.system.definitions.run(() => end)
+  return () => {
+    for (const release of ends) release()
+    return held
+  }
+}

@@ -1,4 +1,5 @@
 import { Type } from 'typebox'
+import { limits } from './limits.ts'
 import { defineContract } from './route.ts'
 import {
   AppId,
@@ -37,7 +38,7 @@ const defineLimit = (what: string, more?: string) =>
 
 const Targets = Type.Array(AppId, {
   minItems: 1,
-  maxItems: 1000,
+  maxItems: limits.payTargetsMax,
   uniqueItems: true,
   description: 'the applications that may be paid: `["maps"]`; all by default',
 })
@@ -82,6 +83,8 @@ export const authorizations = defineContract({
     area: 'Authorization',
     summary:
       'List authorizations to spend, newest first: a wallet its own, Admin all of the application',
+    description:
+      'All that are active, and those that ended last. Revoked and expired ones of long ago are in the log alone.',
     access: 'by-policy',
     shows: 'accounts',
     params: AppParams,

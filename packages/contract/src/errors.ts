@@ -82,7 +82,7 @@ export const errors = {
   },
   LAST_ADMIN_KEY: {
     status: 409,
-    text: 'The last Admin key cannot be revoked with a key; ask the operator or sign as the owner.',
+    text: 'The last Admin key cannot be revoked, or replaced by one without Admin, with a key; ask the operator or sign as the owner.',
   },
   PRICE_REMOVED: {
     status: 409,

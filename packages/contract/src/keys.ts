@@ -36,7 +36,7 @@ const PayLimits = Type.Object(
     allowed_target_apps: Type.Optional(
       Nullable(
         Type.Array(AppId, {
-          maxItems: 1000,
+          maxItems: limits.payTargetsMax,
           description: 'the applications that may be paid; all by default',
         }),
       ),
@@ -62,7 +62,9 @@ const NewKey = Type.Object(
     ),
     permissions: Type.Optional(Permissions),
     expires_at: Type.Optional(
-      Nullable(Described(Time, 'the time from which the key is dead; null: it has no end')),
+      Nullable(
+        Described(Time, 'the time in the future from which the key is dead; null: it has no end'),
+      ),
     ),
     pay_limits: Type.Optional(Nullable(PayLimits)),
   },
@@ -95,7 +97,9 @@ export const keys = defineContract({
     method: 'GET',
     path: '/api/apps/:app/keys',
     area: 'API Keys',
-    summary: "List an application's keys, without their text",
+    summary: "List an application's keys, oldest first, without their text",
+    description:
+      'All that are active, and those that died last. Revoked and expired ones of long ago are in the log alone.',
     access: 'Admin',
     shows: 'accounts',
     params: AppParams,
@@ -132,7 +136,7 @@ export const keys = defineContract({
     summary:
       'Replace the key of a name (`default` when none is given); the old one is dead at once',
     description:
-      'The new key has the permissions and the limits of the newest living one of this name, or of the newest dead one, where the body does not give others, and what that one spent counts on. Where there never was one, it may read, write and administrate.',
+      'The new key has the permissions and the limits of the newest living one of this name, or of the newest dead one, where the body does not give others, and what that one spent counts on. Where there never was one, it may read, write and administrate; where older keys may have had the name, `permissions` are needed.',
     access: 'Admin',
     shows: 'accounts',
     status: 201,
@@ -146,7 +150,7 @@ export const keys = defineContract({
         Described(HexHash, 'the key that is dead now; null where there was none'),
       ),
     }),
-    errors: ['APPLICATION_NOT_FOUND'],
+    errors: ['APPLICATION_NOT_FOUND', 'CONFLICT', 'LAST_ADMIN_KEY'],
   },
   rotateKey: {
     method: 'POST',

@@ -118,7 +118,6 @@ async function start(
     : undefined
   if (devnet !== undefined) closers.push(() => devnet.stop())
   const keyUse = new KeyUse(database, world)
-  await keyUse.load()
   closers.push(() => keyUse.close())
   const { tenants, viewBuilder, ...builders } = await openChains(options, closers, {
     database,

@@ -25,10 +25,12 @@ export async function createFixture(service: TestService): Promise<Fixture> {
   names.set('app', app.appId).set('other', other.appId).set('spare', spare.appId)
   names.set('operator', service.operatorKey)
   names.set('key.admin', app.key).set('key.foreign', other.key).set('key.spare', spare.key)
-  for (const [name, body] of keys) {
+  const end = service.world.now() + 60_000
+  for (const [name, body] of [...keys, makeEndingKey(end)]) {
     const made = await ask('POST', `/api/apps/${app.appId}/keys`, { name, ...body })
     names.set(`key.${name}`, made.key).set(`hash.${name}`, made.key_hash)
   }
+  service.world.advance(60_001)
   const victim = await makeAsker(service, spare)('POST', `/api/apps/${spare.appId}/keys`, {
     name: 'victim',
   })
@@ -135,9 +137,11 @@ export function fillRequest(request: FuzzRequest, fixture: Fixture): FuzzRequest
 const keys: readonly (readonly [string, object])[] = [
   ['read', { permissions: ['Read'] }],
   ['write', { permissions: ['Write'] }],
-  ['expired', { permissions: ['Admin'], expires_at: '2020-01-01T00:00:00.000Z' }],
   ['revoked', { permissions: ['Admin'] }],
 ]
+
+const makeEndingKey = (endMs: number) =>
+  ['expired', { permissions: ['Admin'], expires_at: new Date(endMs).toISOString() }] as const
 
 const definitions = [
   { name: 'plain' },

@@ -120,7 +120,7 @@ const past = of((call, tenant, asked) =>
 )
 const index = of((_, tenant, asked) => requireNamedIndex(tenant, asked))
 const view = of((_, tenant, { name }) => requireView(tenant, name))
-const key: Judge = ({ service }, { app, key_hash }) => requireKey(service.tenants, app, key_hash)
+const key: Judge = ({ service }, { app, key_hash }) => requireKey(service, app, key_hash)
 const upload = of(({ service }, tenant, { collection, upload: id }) =>
   service.blobs.open.require({ tenant, collection }, id),
 )

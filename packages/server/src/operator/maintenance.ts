@@ -171,10 +171,10 @@ export function makeProjections(
   return schema === 'system'
     ? [
         new Applications(),
-        new Keys(),
+        new Keys(realWorld.now),
         new Ledger(),
         new PayoutSettingsTable(),
-        new Authorizations(),
+        new Authorizations(realWorld.now),
         new Anchors(),
       ]
     : [new DataProjection(undefined, options)]

@@ -1,43 +1,73 @@
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { AuthorizationRecord } from '../model/authorization.ts'
+import { KeptRecords } from './kept-records.ts'
 import type { KeyRecord } from './keys.ts'
+import { toApplicationAccount } from './ledger-entry.ts'
 import type { EntryRun, Projection } from './projection.ts'
+import { readBodies } from './read-bodies.ts'
 
-/** All authorizations, from `authorization` entries of the system chain: each holds the newest whole record. */
+/** Authorizations, from `authorization` entries of the system chain: each holds the newest whole record. */
 export class Authorizations implements Projection {
   readonly types = ['authorization'] as const
-  readonly #byId = new Map<string, AuthorizationRecord>()
+  readonly #kept: KeptRecords<AuthorizationRecord>
   readonly #byHash = new Map<string, string>()
-  readonly #byApp = new Map<string, Set<string>>()
-  /** Dead before their entry is committed, so that no request slips in between. */
-  readonly #dying = new Set<string>()
+  /** The ids, by application, of those that spent from its own balance and are in their table alone. */
+  readonly #budgets = new Map<string, Set<string>>()
+
+  constructor(now: () => number) {
+    this.#kept = new KeptRecords({ now, onForgotten: (one) => this.#forget(one) })
+  }
 
   /** The key of this hash, as a key that pays and has no other right, while its authorization is alive. */
   findKey(keyHash: string, nowMs: number): KeyRecord | undefined {
-    const one = this.#byId.get(this.#byHash.get(keyHash) ?? '')
+    const one = this.#kept.get(this.#byHash.get(keyHash) ?? '')
     return one !== undefined && this.isAlive(one, nowMs) ? toKey(one) : undefined
   }
 
-  isAlive({ id, revoked_at, expires_at }: AuthorizationRecord, nowMs: number): boolean {
-    return revoked_at === null && !this.#dying.has(id) && Date.parse(expires_at) > nowMs
+  isAlive(one: AuthorizationRecord, nowMs: number): boolean {
+    return this.#kept.isAlive(one.id, one, { nowMs })
   }
 
-  get(appId: string, id: string): AuthorizationRecord | undefined {
-    const one = this.#byId.get(id)
-    return one?.app_id === appId ? one : undefined
+  /** Reads the application's authorization of this id, also one that died so long ago that its table alone has it. */
+  async read(
+    database: Queryable,
+    schema: string,
+    { appId, id }: { readonly appId: string; readonly id: string },
+  ): Promise<AuthorizationRecord | undefined> {
+    const known = this.#kept.get(id)
+    if (known !== undefined || !this.#kept.hasForgotten(appId))
+      return known?.app_id === appId ? known : undefined
+    const [row] = await database.query<{ body: string }>(
+      sql`SELECT body FROM ${sql.id(schema, 'authorization')} WHERE id = ${id}`,
+    )
+    const found: AuthorizationRecord | undefined = row && JSON.parse(row.body)
+    return found?.app_id === appId ? found : undefined
   }
 
-  /** Lists those of an application, newest first. */
+  /** Lists those of an application that live or died last, newest first. */
   listByApp(appId: string): AuthorizationRecord[] {
-    const ids = [...(this.#byApp.get(appId) ?? [])].reverse()
-    return ids.flatMap((id) => this.#byId.get(id) ?? [])
+    const kept = this.#kept.listByApp(appId).sort((one, other) => other.place - one.place)
+    return kept.map(({ record }) => record)
   }
 
-  /** Its key is refused from this moment; the returned function takes that back if its entry was not committed. */
+  /** Sums the bytes that the live authorizations of wallets through an application stand for. */
+  sumWalletBytes(appId: string, nowMs: number): number {
+    return this.#kept
+      .listByApp(appId)
+      .filter(({ record }) => !isOwn(record) && this.isAlive(record, nowMs))
+      .reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  /** Lists all authorizations, as names of budgets, that an application ever gave from its own balance. */
+  listBudgets(appId: string): string[] {
+    const kept = this.#kept.listByApp(appId).filter(({ record }) => isOwn(record))
+    return [...(this.#budgets.get(appId) ?? []), ...kept.map(({ id }) => id)]
+  }
+
+  /** Its key is refused from this moment; the returned function takes that back, once. */
   kill(id: string): () => void {
-    this.#dying.add(id)
-    return () => this.#dying.delete(id)
+    return this.#kept.kill(id)
   }
 
   tables(schema: string): SqlStatement[] {
@@ -53,10 +83,9 @@ export class Authorizations implements Projection {
   }
 
   async load(database: Queryable, schema: string): Promise<void> {
-    const rows = await database.query<{ body: string }>(
-      sql`SELECT body FROM ${sql.id(schema, 'authorization')} ORDER BY leaf`,
-    )
-    for (const row of rows) this.#set(row.body)
+    const table = sql.id(schema, 'authorization')
+    const rows = readBodies(database, { table, key: sql.id('id'), place: sql.id('leaf') })
+    for await (const { body, place } of rows) this.#set(body, Number(place))
   }
 
   async apply(tx: Queryable, schema: string, { entries }: EntryRun): Promise<() => void> {
@@ -68,19 +97,28 @@ export class Authorizations implements Projection {
         ON CONFLICT (id) DO UPDATE SET body = excluded.body`)
     }
     return () => {
-      for (const { body } of entries) this.#set(body)
+      for (const { body, leafIndex } of entries) this.#set(body, leafIndex)
     }
   }
 
-  #set(body: string): void {
+  #set(body: string, leaf: number): void {
     const one: AuthorizationRecord = JSON.parse(body)
-    this.#byId.set(one.id, one)
     this.#byHash.set(one.key_hash, one.id)
-    const ofApp = this.#byApp.get(one.app_id) ?? new Set()
-    ofApp.add(one.id)
-    this.#byApp.set(one.app_id, ofApp)
-    if (one.revoked_at !== null) this.#dying.delete(one.id)
+    this.#kept.set(one.id, one, { chars: body.length, place: leaf })
   }
+
+  #forget(one: AuthorizationRecord): void {
+    this.#byHash.delete(one.key_hash)
+    if (!isOwn(one)) return
+    const ids = this.#budgets.get(one.app_id) ?? new Set()
+    ids.add(one.id)
+    this.#budgets.set(one.app_id, ids)
+  }
+}
+
+/** Returns true where the application's own balance pays. */
+function isOwn({ account, app_id: appId }: AuthorizationRecord): boolean {
+  return account === toApplicationAccount(appId)
 }
 
 function toKey(one: AuthorizationRecord): KeyRecord {

@@ -3,7 +3,9 @@ import type { Permission } from '@tollbase/contract/permissions'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { AuthorizationRecord } from '../model/authorization.ts'
+import { KeptRecords } from './kept-records.ts'
 import type { EntryRun, Projection } from './projection.ts'
+import { readBodies } from './read-bodies.ts'
 
 export type KeyRecord = {
   readonly key_hash: string
@@ -23,38 +25,70 @@ export type KeyRecord = {
   readonly authorization?: AuthorizationRecord
 }
 
-/** All keys by hash, from `key` entries of the system chain: each holds the newest whole record. */
+/** Names what is spent with a key: it outlives the key where that gets a successor. */
+export function getBudget({ budget, key_hash }: Pick<KeyRecord, 'budget' | 'key_hash'>): string {
+  return budget ?? `key:${key_hash}`
+}
+
+/** Keys by hash, from `key` entries of the system chain: each holds the newest whole record. */
 export class Keys implements Projection {
   readonly types = ['key'] as const
-  readonly #byHash = new Map<string, KeyRecord>()
-  readonly #byApp = new Map<string, Set<string>>()
-  /** Dead before their entry is committed, so that no request slips in between. */
-  readonly #dying = new Set<string>()
+  readonly #kept: KeptRecords<KeyRecord>
+  /** The budgets, by application, of keys that are in their table alone. */
+  readonly #budgets = new Map<string, Set<string>>()
+
+  constructor(now: () => number) {
+    this.#kept = new KeptRecords({ now, onForgotten: (record) => this.#noteBudget(record) })
+  }
 
   /** The key of this hash if it is alive at this time. */
   find(keyHash: string, nowMs: number): KeyRecord | undefined {
-    const key = this.#byHash.get(keyHash)
+    const key = this.#kept.get(keyHash)
     return key !== undefined && this.isAlive(key, nowMs) ? key : undefined
   }
 
-  isAlive(key: KeyRecord, nowMs: number): boolean {
-    if (key.revoked_at !== null || this.#dying.has(key.key_hash)) return false
-    return key.expires_at === null || Date.parse(key.expires_at) > nowMs
+  /** `ownKills` are kills that do not count: those of the caller itself. */
+  isAlive(key: KeyRecord, nowMs: number, ownKills = 0): boolean {
+    return this.#kept.isAlive(key.key_hash, key, { nowMs, ownKills })
   }
 
+  /** The application's key of this hash, if it is in memory: each live one, and those that died last. */
   get(appId: string, keyHash: string): KeyRecord | undefined {
-    const key = this.#byHash.get(keyHash)
+    const key = this.#kept.get(keyHash)
     return key?.app_id === appId ? key : undefined
   }
 
-  listByApp(appId: string): KeyRecord[] {
-    return [...(this.#byApp.get(appId) ?? [])].flatMap((hash) => this.#byHash.get(hash) ?? [])
+  /** The same, also of one that died so long ago that its table alone has it. */
+  async read(
+    database: Queryable,
+    schema: string,
+    { appId, keyHash }: { readonly appId: string; readonly keyHash: string },
+  ): Promise<KeyRecord | undefined> {
+    const known = this.get(appId, keyHash)
+    if (known !== undefined || !this.#kept.hasForgotten(appId)) return known
+    const [row] = await database.query<{ body: string }>(sql`
+      SELECT body FROM ${sql.id(schema, 'api_key')} WHERE key_hash = ${keyHash} AND app_id = ${appId}`)
+    return row && JSON.parse(row.body)
   }
 
-  /** The key is refused from this moment; the returned function takes that back if its entry was not committed. */
+  /** Lists the live keys of an application, and those that died last. */
+  listByApp(appId: string): KeyRecord[] {
+    return this.#kept.listByApp(appId).map(({ record }) => record)
+  }
+
+  /** Returns true where dead keys of the application are in their table alone. */
+  hasForgotten(appId: string): boolean {
+    return this.#kept.hasForgotten(appId)
+  }
+
+  /** Lists the budgets of all keys that an application ever had which might spend. */
+  listBudgets(appId: string): string[] {
+    return [...(this.#budgets.get(appId) ?? []), ...this.listByApp(appId).map(getBudget)]
+  }
+
+  /** The key is refused from this moment; the returned function takes that back, once. */
   kill(keyHash: string): () => void {
-    this.#dying.add(keyHash)
-    return () => this.#dying.delete(keyHash)
+    return this.#kept.kill(keyHash)
   }
 
   tables(schema: string): SqlStatement[] {
@@ -70,10 +104,9 @@ export class Keys implements Projection {
   }
 
   async load(database: Queryable, schema: string): Promise<void> {
-    const rows = await database.query<{ body: string }>(
-      sql`SELECT body FROM ${sql.id(schema, 'api_key')}`,
-    )
-    for (const row of rows) this.#set(row.body)
+    const table = sql.id(schema, 'api_key')
+    const rows = readBodies(database, { table, key: sql.id('key_hash'), place: sql`0::int8` })
+    for await (const { body } of rows) this.#set(body)
   }
 
   async apply(tx: Queryable, schema: string, { entries }: EntryRun): Promise<() => void> {
@@ -91,11 +124,15 @@ export class Keys implements Projection {
 
   #set(body: string): void {
     const record: KeyRecord = JSON.parse(body)
-    this.#byHash.set(record.key_hash, record)
-    const ofApp = this.#byApp.get(record.app_id) ?? new Set()
-    ofApp.add(record.key_hash)
-    this.#byApp.set(record.app_id, ofApp)
-    if (record.revoked_at !== null) this.#dying.delete(record.key_hash)
+    this.#kept.set(record.key_hash, record, { chars: body.length, place: 0 })
+  }
+
+  /** The sums of an application's deposits need what its dead keys have spent. */
+  #noteBudget(record: KeyRecord): void {
+    if (!record.permissions.includes('Pay')) return
+    const budgets = this.#budgets.get(record.app_id) ?? new Set()
+    budgets.add(getBudget(record))
+    this.#budgets.set(record.app_id, budgets)
   }
 }
 

@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import { withService } from '@tollbase/testing/per-engine'
 import { askSigned, makeTestWallet } from '@tollbase/testing/wallet'
 import { describe, expect, test } from 'vitest'
@@ -51,6 +52,65 @@ describe('createAuthorization', () =>
       expect((await service().request('GET', `${at}/stats`, ofApp)).status).toBe(403)
       const { keys } = (await service().request('GET', `${at}/keys`, { headers: app.headers })).body
       expect(keys).toHaveLength(1)
+    })
+
+    test('wallets have so many bytes of live authorizations through one application, and others can be granted elsewhere', async () => {
+      const [app, other] = [await service().createApp(), await service().createApp()]
+      const { tenants } = service().running.service
+      const bytesEach = 300_000
+      const entries = Array.from({ length: 60 }, (_, index) => {
+        const record = {
+          ...{ id: `auth_${index}`, app_id: app.appId, account: `wallet:0x${index}` },
+          ...{ grantee: 'x'.repeat(bytesEach / 1.5), spend_limit: '1', max_per_tx: null },
+          ...{ daily_limit: null, allowed_targets: null, key_hash: `${index}`, prefix: 'app_' },
+          ...{ created_at: new Date(0).toISOString(), revoked_at: null },
+          expires_at: new Date(service().world.now() + 3_600_000).toISOString(),
+        }
+        const header = { type: 'authorization', app: app.appId }
+        return { header, body: JSON.stringify(record) }
+      })
+      const count = Math.floor(limits.walletAuthorizationsBytesMax / bytesEach)
+      expect(count).toBeLessThan(60)
+      const write = async (some: typeof entries) => {
+        for (const entry of some) {
+          const { height } = await tenants.system.chain.append([entry])
+          await tenants.system.chain.whenApplied(height)
+        }
+      }
+      const body = { grantee: 'an agent', spend_limit: 1 }
+      const grant = ({ appId } = app) =>
+        askSigned(service(), makeTestWallet(), {
+          ...{ method: 'POST', path: `/api/apps/${appId}/authorizations`, body },
+        })
+      await write(entries.slice(0, count - 1))
+      expect((await grant()).status).toBe(201)
+      await write(entries.slice(count - 1, count + 1))
+      await service().restart()
+      const refused = await grant()
+      expect([refused.status, refused.body.code]).toEqual([409, 'CONFLICT'])
+      expect((await grant(other)).status).toBe(201)
+      const at = `/api/apps/${app.appId}/authorizations`
+      const own = await service().request('POST', at, { body, headers: app.headers })
+      expect(own.status, "the application's own are not of wallets").toBe(201)
+      for (const id of ['auth_0', 'auth_1', 'auth_2'])
+        await service().request('POST', `${at}/${id}/revoke`, { headers: app.headers })
+      expect((await grant()).status).toBe(201)
+      const listed = (await service().request('GET', `${at}?limit=1000`, { headers: app.headers }))
+        .body
+      expect(listed.authorizations.length).toBeGreaterThan(0)
+    })
+
+    test('an authorization is limited to 100 applications and no more', async () => {
+      const app = await service().createApp()
+      const path = `/api/apps/${app.appId}/authorizations`
+      const ask = async (count: number) => {
+        const allowed_targets = Array.from({ length: count }, (_, index) => `target-${index}`)
+        const body = { grantee: 'a', spend_limit: 1, allowed_targets }
+        return (await service().request('POST', path, { body, headers: app.headers })).status
+      }
+      expect([await ask(limits.payTargetsMax), await ask(limits.payTargetsMax + 1)]).toEqual([
+        201, 400,
+      ])
     })
 
     test.each([

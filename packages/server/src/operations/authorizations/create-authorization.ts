@@ -6,6 +6,9 @@ import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { AuthorizationRecord } from '../../model/authorization.ts'
 import { hashKey, makeKeyText } from '../../projections/keys.ts'
+import { toApplicationAccount } from '../../projections/ledger-entry.ts'
+import type { Call } from '../../services/call.ts'
+import { refuseDeadCaller } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
 import { describeAuthorization } from './describe-authorization.ts'
 import { requireGranter } from './granters.ts'
@@ -13,22 +16,16 @@ import { writeAuthorization } from './write-authorization.ts'
 
 type Body = Input<Tollbase['createAuthorization']>['body']
 
-export const createAuthorization: Operation<
-  'createAuthorization',
-  'tenants' | 'world' | 'keyUse'
-> = async (call, { params: { app }, body }) => {
+export const createAuthorization: Operation<'createAuthorization', 'tenants' | 'world'> = async (
+  call,
+  { params: { app }, body },
+) => {
   const { tenants, world } = call.service
   const account = requireGranter(call, app)
-  const { definitions, authorizations } = tenants.system
-  return definitions.run(async () => {
+  return tenants.system.definitions.run(async () => {
+    refuseDeadCaller(call)
     tenants.requireApplication(app)
-    const live = authorizations
-      .listByApp(app)
-      .filter((one) => one.account === account && authorizations.isAlive(one, world.now()))
-    if (live.length >= limits.authorizationsOfAccountMax)
-      throw new Fault('CONFLICT', {
-        message: `There are at most ${limits.authorizationsOfAccountMax} live authorizations from one balance; revoke one first`,
-      })
+    refuseTooMany(call, app, account)
     const text = makeKeyText(world.randomBytes)
     const one: AuthorizationRecord = {
       id: `auth_${world.randomBytes(16).toString('hex')}`,
@@ -41,7 +38,29 @@ export const createAuthorization: Operation<
       revoked_at: null,
     }
     const entry = await writeAuthorization(tenants, one)
-    return { ...describeAuthorization(call, one, 0n), user_key: text, entry }
+    return { ...describeAuthorization(call, one, { spent: 0n }), user_key: text, entry }
+  })
+}
+
+function refuseTooMany(
+  { service: { tenants, world } }: Call<'tenants' | 'world'>,
+  app: string,
+  account: string,
+): void {
+  const { authorizations } = tenants.system
+  const { authorizationsOfAccountMax: max, walletAuthorizationsBytesMax: bytesMax } = limits
+  const now = world.now()
+  const live = authorizations
+    .listByApp(app)
+    .filter((one) => one.account === account && authorizations.isAlive(one, now))
+  if (live.length >= max)
+    throw new Fault('CONFLICT', {
+      message: `There are at most ${max} live authorizations from one balance; revoke one first`,
+    })
+  if (account === toApplicationAccount(app)) return
+  if (authorizations.sumWalletBytes(app, now) < bytesMax) return
+  throw new Fault('CONFLICT', {
+    message: `Wallets have as many live authorizations through ${app} as the service keeps for one application (${bytesMax} bytes); grant through another application, which makes no difference to what may be bought, or ask this one to revoke some`,
   })
 }
 

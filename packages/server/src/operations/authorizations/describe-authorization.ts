@@ -2,11 +2,11 @@ import { toGivenUsd } from '../../base/format-usd.ts'
 import type { AuthorizationRecord } from '../../model/authorization.ts'
 import type { Call } from '../../services/call.ts'
 
-/** Describes an authorization to who may see it; `spent` in atomic units. */
+/** Describes an authorization to who may see it; `spent` in atomic units, `lastUsed` an ISO time. */
 export function describeAuthorization(
-  { service: { tenants, world, keyUse } }: Call<'tenants' | 'world' | 'keyUse'>,
+  { service: { tenants, world } }: Call<'tenants' | 'world'>,
   one: AuthorizationRecord,
-  spent: bigint,
+  { spent, lastUsed = null }: { readonly spent: bigint; readonly lastUsed?: string | null },
 ) {
   const isAlive = tenants.system.authorizations.isAlive(one, world.now())
   const { spend_limit, max_per_tx, daily_limit } = one
@@ -26,7 +26,7 @@ export function describeAuthorization(
     status: isAlive ? ('active' as const) : ended,
     spent: String(spent),
     usd: toGivenUsd({ spend_limit, max_per_tx, daily_limit, spent: String(spent) }),
-    last_used_at: keyUse.getLastUsed(one.key_hash),
+    last_used_at: lastUsed,
     key_prefix: one.prefix,
   }
 }

@@ -1,7 +1,9 @@
 import { Fault } from '../../base/fault.ts'
 import type { AuthorizationRecord } from '../../model/authorization.ts'
+import { findSettledOwner } from '../../model/payout-settings.ts'
 import { toApplicationAccount, toWalletAccount } from '../../projections/ledger-entry.ts'
 import { requirePermission } from '../../services/access/access.ts'
+import type { Tenants } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
 
 /**
@@ -29,7 +31,7 @@ export function requireManager(call: Call<'tenants'>, app: string): void {
     requirePermission(caller, 'Admin', { appId: app, tenants, evenArchived: true })
     return
   }
-  if (caller.address === tenants.requireRecord(app).owner_address) return
+  if (isOwner(tenants, app, caller.address)) return
   const all = tenants.system.authorizations.listByApp(app)
   if (!all.some((one) => canManage(call, app, one))) tenants.requireApplication(app)
 }
@@ -41,18 +43,25 @@ export function canManage(
   { account }: Pick<AuthorizationRecord, 'account'>,
 ): boolean {
   if (caller.kind !== 'wallet') return true
-  const { owner_address: owner } = tenants.requireRecord(app)
-  return account === toWalletAccount(caller.address) || caller.address === owner
+  return account === toWalletAccount(caller.address) || isOwner(tenants, app, caller.address)
+}
+
+/** Whoever was replaced by a stolen key must see what that key lets others spend, and end it. */
+function isOwner(tenants: Tenants, app: string, address: string): boolean {
+  const record = tenants.requireRecord(app)
+  return [record.owner_address, findSettledOwner(record, tenants.now())].includes(address)
 }
 
 /** Returns the authorization, or throws 404 where the caller may not know of it. */
-export function requireAuthorization(
-  call: Call<'tenants'>,
+export async function requireAuthorization(
+  call: Call<'tenants' | 'database'>,
   app: string,
   id: string,
-): AuthorizationRecord {
+): Promise<AuthorizationRecord> {
   requireManager(call, app)
-  const one = call.service.tenants.system.authorizations.get(app, id)
+  const { tenants, database } = call.service
+  const { authorizations, schema } = tenants.system
+  const one = await authorizations.read(database, schema, { appId: app, id })
   if (one === undefined || !canManage(call, app, one)) throw new Fault('AUTHORIZATION_NOT_FOUND')
   return one
 }

@@ -7,7 +7,7 @@ export const listAuthorizations: Operation<
   'listAuthorizations',
   'database' | 'tenants' | 'world' | 'keyUse'
 > = async (call, { params: { app }, query }) => {
-  const { database, tenants } = call.service
+  const { database, tenants, keyUse } = call.service
   requireManager(call, app)
   const { authorizations, chain, ledger, schema } = tenants.system
   const all = authorizations.listByApp(app).filter((one) => canManage(call, app, one))
@@ -19,9 +19,15 @@ export const listAuthorizations: Operation<
   await chain.whenApplied(chain.head().height)
   const ids = page.map(({ id }) => id)
   const spent = await ledger.sumSpent(database, schema, ids)
+  const used = await keyUse.readLastUsed(page.map(({ key_hash: hash }) => hash))
   const isLast = before + 1 + limit >= all.length
   return {
-    authorizations: page.map((one) => describeAuthorization(call, one, spent.get(one.id) ?? 0n)),
+    authorizations: page.map((one) =>
+      describeAuthorization(call, one, {
+        spent: spent.get(one.id) ?? 0n,
+        lastUsed: used.get(one.key_hash) ?? null,
+      }),
+    ),
     next_cursor: isLast ? null : (page.at(-1)?.id ?? null),
   }
 }

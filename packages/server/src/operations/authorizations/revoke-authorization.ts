@@ -1,24 +1,20 @@
+import { runKilled } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
 import { requireAuthorization } from './granters.ts'
 import { writeAuthorization } from './write-authorization.ts'
 
-export const revokeAuthorization: Operation<'revokeAuthorization', 'tenants' | 'world'> = async (
-  call,
-  { params: { app, id } },
-) => {
+export const revokeAuthorization: Operation<
+  'revokeAuthorization',
+  'database' | 'tenants' | 'world'
+> = async (call, { params: { app, id } }) => {
   const { tenants, world } = call.service
-  const { definitions, authorizations } = tenants.system
-  return definitions.run(async () => {
-    const one = requireAuthorization(call, app, id)
-    if (one.revoked_at !== null) return { success: true, id, revoked_at: one.revoked_at }
-    const revokedAt = new Date(world.now()).toISOString()
-    const revive = authorizations.kill(id)
-    try {
+  const asked = await requireAuthorization(call, app, id)
+  if (asked.revoked_at !== null) return { success: true, id, revoked_at: asked.revoked_at }
+  return runKilled(tenants, tenants.system.authorizations.kill(id), async () => {
+    const one = await requireAuthorization(call, app, id)
+    const revokedAt = one.revoked_at ?? new Date(world.now()).toISOString()
+    if (one.revoked_at === null)
       await writeAuthorization(tenants, { ...one, revoked_at: revokedAt })
-    } catch (error) {
-      revive()
-      throw error
-    }
     return { success: true, id, revoked_at: revokedAt }
   })
 }

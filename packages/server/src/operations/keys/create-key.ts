@@ -1,32 +1,26 @@
-import { limits } from '@tollbase/contract/limits'
 import { listDefaults } from '@tollbase/contract/permissions'
-import { Fault } from '../../base/fault.ts'
-import { describeKey, makeKey, writeKeys } from '../../services/keys/key-record.ts'
+import { describeKey, makeKey, parseKeyEnd, writeKeys } from '../../services/keys/key-record.ts'
+import { refuseDeadCaller } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
+import { refuseTooManyKeys } from './refuse-keys.ts'
 
 export const createKey: Operation<'createKey', 'world' | 'tenants'> = async (
-  { service },
+  call,
   { params, body },
 ) => {
-  const { definitions, keys } = service.tenants.system
-  return definitions.run(async () => {
-    if (
-      keys.listByApp(params.app).filter((one) => keys.isAlive(one, service.world.now())).length >=
-      limits.keysPerApplicationMax
-    ) {
-      throw new Fault('CONFLICT', {
-        message: `An application has at most ${limits.keysPerApplicationMax} live keys; revoke one first`,
-      })
-    }
-    const { text, record } = makeKey(service.world, {
+  const { tenants, world } = call.service
+  return tenants.system.definitions.run(async () => {
+    refuseDeadCaller(call)
+    refuseTooManyKeys(call, params.app)
+    const { text, record } = makeKey(world, {
       appId: params.app,
       name: body.name ?? 'unnamed',
       permissions: body.permissions ?? listDefaults('isInNewKeys'),
       payLimits: toStoredPayLimits(body.pay_limits ?? null),
-      expiresAt: body.expires_at ?? null,
+      expiresAt: parseKeyEnd(body.expires_at ?? null, world.now()),
     })
-    await writeKeys(service.tenants, [record])
+    await writeKeys(tenants, [record])
     return { key: text, ...describeKey(record) }
   })
 }

@@ -7,8 +7,12 @@ export const listKeys: Operation<'listKeys', 'world' | 'tenants' | 'keyUse'> = a
 ) => {
   const { keys } = service.tenants.system
   const now = service.world.now()
+  const all = keys
+    .listByApp(params.app)
+    .sort((one, other) => Date.parse(one.created_at) - Date.parse(other.created_at))
+  const used = await service.keyUse.readLastUsed(all.map(({ key_hash: hash }) => hash))
   return {
-    keys: keys.listByApp(params.app).map((record) => ({
+    keys: all.map((record) => ({
       ...describeKey(record),
       status: keys.isAlive(record, now)
         ? 'active'
@@ -16,7 +20,7 @@ export const listKeys: Operation<'listKeys', 'world' | 'tenants' | 'keyUse'> = a
           ? 'expired'
           : 'revoked',
       revoked_at: record.revoked_at,
-      last_used_at: service.keyUse.getLastUsed(record.key_hash),
+      last_used_at: used.get(record.key_hash) ?? null,
     })),
   }
 }

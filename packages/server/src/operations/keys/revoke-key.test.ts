@@ -1,4 +1,4 @@
-import { makeKeyCalls } from '@tollbase/testing/keys'
+import { holdChanges, makeKeyCalls } from '@tollbase/testing/keys'
 import { withService } from '@tollbase/testing/per-engine'
 import { describe, expect, test } from 'vitest'
 
@@ -18,6 +18,21 @@ describe('revokeKey', () =>
       expect((await post(path, app.headers)).body).toEqual(revoked.body)
       const open = await service().request('GET', '/health', { headers: { 'x-app-key': key } })
       expect(open.status, 'a dead key is refused on public paths too').toBe(401)
+    })
+
+    test('a key is dead as soon as its revocation has arrived, however many changes wait before it', async () => {
+      const { create, post, use } = makeKeyCalls(service())
+      const app = await service().createApp()
+      const { key, key_hash } = (await create(app)).body
+      const goOn = holdChanges(service())
+      const path = `/api/apps/${app.appId}/keys/${key_hash}/revoke`
+      const revoking = [post(path, app.headers), post(path, app.headers)]
+      await expect.poll(() => use(app, key)).toBe(401)
+      await goOn()
+      const [one, other] = await Promise.all(revoking)
+      expect(one?.status).toBe(200)
+      expect(other?.body).toEqual(one?.body)
+      expect(await use(app, key)).toBe(401)
     })
 
     test('no request that begins after the answer to a revocation succeeds with the key', async () => {

@@ -1,22 +1,31 @@
 import { Fault } from '../../base/fault.ts'
 import { makeKey, requireKey, writeKeys } from '../../services/keys/key-record.ts'
+import { refuseDeadCaller, runKilled } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
+import { refuseTooManyKeys } from './refuse-keys.ts'
 
-export const rotateKey: Operation<'rotateKey', 'world' | 'tenants'> = async (
-  { service },
+export const rotateKey: Operation<'rotateKey', 'database' | 'world' | 'tenants'> = async (
+  call,
   { params, body },
 ) => {
-  const { definitions, keys } = service.tenants.system
-  return definitions.run(async () => {
-    const old = requireKey(service.tenants, params.app, params.key_hash)
-    const now = service.world.now()
-    if (!keys.isAlive(old, now))
-      throw new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })
-    const until = now + (body.overlap_seconds ?? 0) * 1000
+  const { tenants, world } = call.service
+  const { keys } = tenants.system
+  const overlapMs = (body.overlap_seconds ?? 0) * 1000
+  const ownKills = overlapMs === 0 ? 1 : 0
+  const asked = await requireKey(call.service, params.app, params.key_hash)
+  const now = world.now()
+  if (!keys.isAlive(asked, now)) throw makeDeadFault()
+  const revive = ownKills === 0 ? () => undefined : keys.kill(asked.key_hash)
+  return runKilled(tenants, revive, async () => {
+    refuseDeadCaller(call, new Set(ownKills === 0 ? [] : [asked.key_hash]))
+    const old = keys.get(params.app, params.key_hash)
+    if (old === undefined || !keys.isAlive(old, now, ownKills)) throw makeDeadFault()
+    if (overlapMs > 0) refuseTooManyKeys(call, params.app)
+    const until = now + overlapMs
     const validUntil = new Date(
       Math.min(until, old.expires_at === null ? until : Date.parse(old.expires_at)),
     ).toISOString()
-    const { text, record } = makeKey(service.world, {
+    const { text, record } = makeKey(world, {
       appId: old.app_id,
       name: old.name,
       permissions: old.permissions,
@@ -24,7 +33,7 @@ export const rotateKey: Operation<'rotateKey', 'world' | 'tenants'> = async (
       expiresAt: old.expires_at,
       successorOf: old,
     })
-    await writeKeys(service.tenants, [{ ...old, expires_at: validUntil }, record])
+    await writeKeys(tenants, [{ ...old, expires_at: validUntil }, record])
     return {
       key: text,
       key_hash: record.key_hash,
@@ -32,4 +41,8 @@ export const rotateKey: Operation<'rotateKey', 'world' | 'tenants'> = async (
       old_valid_until: validUntil,
     }
   })
+}
+
+function makeDeadFault(): Fault {
+  return new Fault('CONFLICT', { message: 'A revoked or expired key cannot be rotated' })
 }

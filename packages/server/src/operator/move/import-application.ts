@@ -187,7 +187,8 @@ async function takeNumber(
   if (found === undefined) return applications.getNextNumber()
   const { number, status, moved_from: from } = found
   // Keys come with the last step: once they are there, nothing is left to be done, and some may have been revoked since.
-  const isBegun = status === 'archived' && from !== undefined && keys.listByApp(app).length === 0
+  const hasKeys = keys.listByApp(app).length > 0 || keys.hasForgotten(app)
+  const isBegun = status === 'archived' && from !== undefined && !hasKeys
   if (isBegun && from.checkpoint === manifest.checkpoint) return number
   if (isBegun && !(await hasSchema(database, getSchemaName(number)))) return number
   throw new SetupError(

@@ -111,11 +111,12 @@ export async function openTenants(given: TenantsOptions): Promise<Tenants> {
 
 async function openSystemChain(options: TenantsOptions): Promise<SystemChain> {
   const applications = new Applications()
-  const keys = new Keys()
+  const now = () => options.world.now()
+  const keys = new Keys(now)
   const ledger = new Ledger()
   const payoutSettings = new PayoutSettingsTable()
   const anchors = new Anchors()
-  const authorizations = new Authorizations()
+  const authorizations = new Authorizations(now)
   const chain = await openOwnChain(options, {
     app: 'system',
     schema: 'system',

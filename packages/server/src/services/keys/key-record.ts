@@ -2,8 +2,9 @@ import type { Permission } from '@tollbase/contract/permissions'
 import { Fault, makeInvalidFault } from '../../base/fault.ts'
 import { toGivenUsd } from '../../base/format-usd.ts'
 import type { World } from '../../base/world.ts'
-import { hashKey, type KeyRecord, makeKeyText } from '../../projections/keys.ts'
+import { getBudget, hashKey, type KeyRecord, makeKeyText } from '../../projections/keys.ts'
 import type { Tenants } from '../applications/tenants.ts'
+import type { Uses } from '../call.ts'
 
 export type KeyRequest = {
   readonly appId: string
@@ -15,16 +16,8 @@ export type KeyRequest = {
   readonly successorOf?: KeyRecord | undefined
 }
 
-/** Names what is spent with a key: it outlives the key where that gets a successor. */
-export function getBudget({ budget, key_hash }: Pick<KeyRecord, 'budget' | 'key_hash'>): string {
-  return budget ?? `key:${key_hash}`
-}
-
 /** Makes a key's text, shown once, and the record that is kept of it. */
 export function makeKey(world: World, request: KeyRequest): { text: string; record: KeyRecord } {
-  // RFC 3339 has a 61st second; a date that cannot be read would make a key that never lived.
-  if (request.expiresAt !== null && Number.isNaN(Date.parse(request.expiresAt)))
-    throw makeInvalidFault('/expires_at', 'is out of the range of times')
   const text = makeKeyText(world.randomBytes)
   return {
     text,
@@ -43,9 +36,21 @@ export function makeKey(world: World, request: KeyRequest): { text: string; reco
   }
 }
 
+/** Returns the end that a caller asks for, which must be in the future: a key that is dead at once is of no use. */
+export function parseKeyEnd(asked: string | null, nowMs: number): string | null {
+  // RFC 3339 has a 61st second, which is no time that can be reckoned with.
+  if (asked === null || Date.parse(asked) > nowMs) return asked
+  throw makeInvalidFault('/expires_at', 'must be a time in the future')
+}
+
 /** The application's key of this hash, dead or alive, or 404. */
-export function requireKey(tenants: Tenants, app: string, keyHash: string): KeyRecord {
-  const key = tenants.system.keys.get(app, keyHash)
+export async function requireKey(
+  { tenants, database }: Uses<'tenants' | 'database'>,
+  appId: string,
+  keyHash: string,
+): Promise<KeyRecord> {
+  const { keys, schema } = tenants.system
+  const key = await keys.read(database, schema, { appId, keyHash })
   if (key === undefined) throw new Fault('KEY_NOT_FOUND')
   return key
 }

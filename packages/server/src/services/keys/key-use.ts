@@ -12,10 +12,12 @@ export function buildKeyUseTables(): SqlStatement[] {
   ]
 }
 
-/** Times of the last use of keys: noted in memory, written together at intervals; a crash loses a few seconds. */
+/**
+ * Times of the last use of keys: noted in memory, written together at intervals; a crash loses a few seconds. Those that
+ * are written are in their table alone, because keys are made without end.
+ */
 export class KeyUse {
-  readonly #last = new Map<string, number>()
-  readonly #fresh = new Set<string>()
+  readonly #fresh = new Map<string, number>()
   readonly #database: Database
   readonly #world: World
   readonly #stop: () => void
@@ -26,22 +28,23 @@ export class KeyUse {
     this.#stop = world.every(flushIntervalMs, () => void this.#flush().catch(() => undefined))
   }
 
-  async load(): Promise<void> {
-    const rows = await this.#database.query<{ key_hash: string; last_used_ms: bigint }>(
-      sql`SELECT key_hash, last_used_ms FROM ${table}`,
-    )
-    for (const row of rows) this.#last.set(row.key_hash, Number(row.last_used_ms))
-  }
-
   note(keyHash: string): void {
-    this.#last.set(keyHash, this.#world.now())
-    this.#fresh.add(keyHash)
+    this.#fresh.set(keyHash, this.#world.now())
   }
 
-  /** ISO time, or null. */
-  getLastUsed(keyHash: string): string | null {
-    const time = this.#last.get(keyHash)
-    return time === undefined ? null : new Date(time).toISOString()
+  /** Reads when these keys were last used, as ISO times; those that never were are not there. */
+  async readLastUsed(hashes: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    // Taken before the read: what is written during it is in one of the two.
+    const fresh = hashes.flatMap((hash) => {
+      const time = this.#fresh.get(hash)
+      return time === undefined ? [] : [[hash, time] as const]
+    })
+    const rows = await this.#database.query<{ key_hash: string; last_used_ms: bigint }>(
+      sql`SELECT key_hash, last_used_ms FROM ${table} WHERE key_hash = ANY(${hashes}::text[])`,
+    )
+    const times = new Map(rows.map((row) => [row.key_hash, Number(row.last_used_ms)]))
+    for (const [hash, time] of fresh) times.set(hash, Math.max(time, times.get(hash) ?? 0))
+    return new Map([...times].map(([hash, time]) => [hash, new Date(time).toISOString()]))
   }
 
   async close(): Promise<void> {
@@ -50,20 +53,15 @@ export class KeyUse {
   }
 
   async #flush(): Promise<void> {
-    const hashes = [...this.#fresh]
-    if (hashes.length === 0) return
-    this.#fresh.clear()
+    const uses = [...this.#fresh]
+    if (uses.length === 0) return
     const write = sql`
       INSERT INTO ${table} AS stored (key_hash, last_used_ms)
       SELECT key_hash, last_used_ms FROM unnest(
-        ${hashes}::text[], ${hashes.map((hash) => this.#last.get(hash) ?? 0)}::int8[]) AS used (key_hash, last_used_ms)
+        ${uses.map(([hash]) => hash)}::text[], ${uses.map(([, time]) => time)}::int8[]) AS used (key_hash, last_used_ms)
       ON CONFLICT (key_hash) DO UPDATE SET last_used_ms = greatest(stored.last_used_ms, excluded.last_used_ms)`
-    try {
-      await this.#database.execute(write)
-    } catch (error) {
-      // The next flush writes them, at the time that they have then.
-      for (const hash of hashes) this.#fresh.add(hash)
-      throw error
-    }
+    await this.#database.execute(write)
+    // One that fails is written by the next flush, and so is a use that came meanwhile.
+    for (const [hash, time] of uses) if (this.#fresh.get(hash) === time) this.#fresh.delete(hash)
   }
 }

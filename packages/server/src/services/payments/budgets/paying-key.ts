@@ -6,11 +6,10 @@ import {
   readKeyLimits,
   type SpendingLimits,
 } from '../../../model/spending-limits.ts'
-import type { KeyRecord } from '../../../projections/keys.ts'
+import { getBudget, type KeyRecord } from '../../../projections/keys.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Asking } from '../../access/access.ts'
-import { getBudget } from '../../keys/key-record.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 
 /** A key that pays for a request, in place of a payment. */

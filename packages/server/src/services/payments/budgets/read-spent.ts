@@ -3,7 +3,6 @@ import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { otherThanSales } from '../../../projections/ledger.ts'
 import type { Tenants } from '../../applications/tenants.ts'
-import { getBudget } from '../../keys/key-record.ts'
 import { holds, printHeldSum, printIsHeld } from '../accounts/holds.ts'
 import { formatSpendingDay, type KeySpending } from './check-spending.ts'
 
@@ -61,10 +60,7 @@ export async function readPrepaid(
 async function readPrepaidOf(tx: Queryable, tenants: Tenants, account: string): Promise<bigint> {
   const { keys, authorizations } = tenants.system
   const app = account.slice('app:'.length)
-  const budgets = [
-    ...keys.listByApp(app).map(getBudget),
-    ...authorizations.listByApp(app).flatMap((one) => (one.account === account ? one.id : [])),
-  ]
+  const budgets = [...keys.listBudgets(app), ...authorizations.listBudgets(app)]
   // A budget's sums are by day, and a sale may be booked on the day after its own: the day before such a transfer
   // counts as after it, which leaves too little rather than too much.
   const [row] = await tx.query<{ prepaid: string }>(sql`
