@@ -31,6 +31,10 @@ async function listen(options: Partial<HttpOptions>, bytes = 0): Promise<string>
   })
   servers.push(fastify)
   fastify.post('/echo', async (request) => request.body)
+  // As where the key of a wallet's authorization came with the request.
+  fastify.addHook('onRequest', async ({ context, headers }) => {
+    if (headers['x-user-key'] !== undefined) context.caller = 'anonymous'
+  })
   fastify.get('/small', async () => '{}')
   fastify.register((scope, _options, done) => {
     scope.removeAllContentTypeParsers()
@@ -144,26 +148,29 @@ describe('slow clients', () => {
     }
   })
 
-  test('large bodies of one address leave room for those of others', async () => {
-    const url = await listen({ incomingBytesMax: 600_000, trustProxy: ['127.0.0.1'] })
-    const part = 'x'.repeat(64 * 1024 + 90_000)
-    const sockets = await Promise.all(Array.from({ length: 6 }, () => open(url)))
-    const all = sockets.map((socket) => readUntilClosed(socket))
-    const names = ['POST /echo HTTP/1.1', 'Host: a', `X-Forwarded-For: ${someone}`]
-    const head = [...names, 'Content-Length: 1000000', '', ''].join('\r\n')
-    for (const socket of sockets) socket.write(head + part)
-    const echo = (address: string) =>
-      fetch(`${url}/echo`, {
-        ...{ method: 'POST', body: 'x'.repeat(300_000) },
-        headers: { 'x-forwarded-for': address },
-      })
-    const [refused] = parseReplies(await Promise.any(all))
-    expect(refused?.status).toBe(503)
-    expect(await poll(async () => (await echo(someone)).status, 503)).toBe(503)
-    expect((await echo(another)).status).toBe(200)
-    for (const socket of sockets) socket.destroy()
-    await Promise.all(all)
-  })
+  test.each([[], ['X-User-Key: app_1']])(
+    'large bodies of one address leave room for those of others %s',
+    async (...more) => {
+      const url = await listen({ incomingBytesMax: 600_000, trustProxy: ['127.0.0.1'] })
+      const part = 'x'.repeat(64 * 1024 + 90_000)
+      const sockets = await Promise.all(Array.from({ length: 6 }, () => open(url)))
+      const all = sockets.map((socket) => readUntilClosed(socket))
+      const names = ['POST /echo HTTP/1.1', 'Host: a', `X-Forwarded-For: ${someone}`, ...more]
+      const head = [...names, 'Content-Length: 1000000', '', ''].join('\r\n')
+      for (const socket of sockets) socket.write(head + part)
+      const echo = (address: string) =>
+        fetch(`${url}/echo`, {
+          ...{ method: 'POST', body: 'x'.repeat(300_000) },
+          headers: { 'x-forwarded-for': address },
+        })
+      const [refused] = parseReplies(await Promise.any(all))
+      expect(refused?.status).toBe(503)
+      expect(await poll(async () => (await echo(someone)).status, 503)).toBe(503)
+      expect((await echo(another)).status).toBe(200)
+      for (const socket of sockets) socket.destroy()
+      await Promise.all(all)
+    },
+  )
 
   test('large answers to one address leave room for those to others, and for bought ones', async () => {
     const bytes = 100_000

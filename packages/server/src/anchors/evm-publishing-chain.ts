@@ -146,11 +146,9 @@ export class EvmPublishingChain implements PublishingChain {
     const { blockNumber, blockHash } = mined
     if (head - blockNumber + 1n < BigInt(confirmations)) return { state: 'unconfirmed' }
     // One of several nodes behind a URL may be of another fork than the one that told the head, or have no such head.
-    const [hash, above] = await Promise.all([
-      readBlockHash(rpc, blockNumber),
-      // It is yet to come for most of the time, and no answer says no more than that.
-      readBlockHash(rpc, blockNumber + finalAbove).catch(() => undefined),
-    ])
+    // No answer says no more than that the block is yet to come, as the one above is for most of the time.
+    const find = (height: bigint) => readBlockHash(rpc, height).catch(() => undefined)
+    const [hash, above] = await Promise.all([find(blockNumber), find(blockNumber + finalAbove)])
     if (hash !== blockHash) return { state: 'unconfirmed' }
     const event = { ...tree, ...this.place, origin: hashOrigin(tree.origin) }
     const isGood = mined.succeeded && hasAnchorEvent(mined.logs, event)

@@ -20,9 +20,11 @@ export async function encodeInTurns(
   for (const part of texts) {
     if (part !== undefined) {
       text += part
-      if (text.length < charsAtOnce || endsInPair(text)) continue
-      const encoded = Buffer.from(text)
-      text = ''
+      if (text.length < charsAtOnce) continue
+      // The other half of the last character is still to come.
+      const end = endsInPair(text) ? text.length - 1 : text.length
+      const encoded = Buffer.from(text.slice(0, end))
+      text = text.slice(end)
       whole.push(encoded)
       bytes += encoded.length
       note(bytes)
@@ -35,7 +37,7 @@ export async function encodeInTurns(
   return concatInTurns([...whole, rest])
 }
 
-/** Returns true if the other half of the last character is still to come. */
+/** Returns true where a text ends in the first half of a character. */
 function endsInPair(text: string): boolean {
   const code = text.charCodeAt(text.length - 1)
   return code >= 0xd800 && code <= 0xdbff

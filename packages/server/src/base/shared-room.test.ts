@@ -34,4 +34,16 @@ describe('SharedRoom', () => {
     expect([room.open('a').set(84), room.open('b').set(1)]).toEqual([true, false])
     expect([take('a', 17), take('a', 16)]).toEqual([false, true])
   })
+
+  test('of what is kept for those who pay, one has several places, as far as its share goes', () => {
+    const room = make()
+    const take = (holder: string, size: number) => room.open(holder, { isPaid: true }).set(size)
+    expect(room.open('a').set(84)).toBe(true)
+    expect([take('a', 8), take('a', 8), take('a', 1), take('b', 1)]).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ])
+  })
 })

@@ -13,17 +13,21 @@ type Held = {
   readonly total: number
   /** Those of its holder. */
   readonly own: number
+  /** Those of all who pay. */
+  readonly paid?: number
 }
 
 /** Says whether a holder may have one more place, of this size; 1 when not given. */
 export function hasPlace(
   { max, ofHolderMax, forNew = 0, forPaid = 0 }: PlaceBounds,
-  { total, own }: Held,
+  { total, own, paid = 0 }: Held,
   { size = 1, isPaid = false }: { readonly size?: number; readonly isPaid?: boolean } = {},
 ): boolean {
   const most = isPaid ? max : max - forPaid
   if (own === 0) return total + size <= most
-  return own + size <= ofHolderMax && total + size <= most - forNew
+  // What is kept for those who pay is theirs, though others have all the rest.
+  const isKept = isPaid && paid + size <= forPaid
+  return own + size <= ofHolderMax && (isKept || total + size <= most - forNew)
 }
 
 /** The place of one thing in a room, which may grow. */
@@ -37,6 +41,7 @@ export class SharedRoom {
   readonly #bounds: PlaceBounds
   readonly #held = new Map<string, number>()
   #total = 0
+  #paid = 0
 
   constructor(bounds: PlaceBounds) {
     this.#bounds = bounds
@@ -49,9 +54,11 @@ export class SharedRoom {
     return {
       set: (size) => {
         const before = this.#held.get(holder) ?? 0
-        const others = { total: this.#total - own, own: before - own }
+        const paid = this.#paid - (isPaid ? own : 0)
+        const others = { total: this.#total - own, own: before - own, paid }
         if (size > own && !hasPlace(this.#bounds, others, { size, isPaid })) return false
         this.#total = others.total + size
+        if (isPaid) this.#paid = paid + size
         if (others.own + size > 0) this.#held.set(holder, others.own + size)
         else this.#held.delete(holder)
         own = size

@@ -78,9 +78,9 @@ export class RateLimits {
     if (!taken.ok) throw this.#refusal(name, Math.max(1, Math.ceil(taken.waitMs / 1000)))
   }
 
-  /** Takes the cost of the answer beyond what was taken before. */
-  charge(name: RateName, of: { readonly key: string; readonly cost: number }): void {
-    this.#rates.get(name)?.buckets.charge(of.key, of.cost, this.#world.now())
+  /** Takes the cost of the answer beyond what was taken before; returns how much of it was taken. */
+  charge(name: RateName, of: { readonly key: string; readonly cost: number }): number {
+    return this.#rates.get(name)?.buckets.charge(of.key, of.cost, this.#world.now()) ?? 0
   }
 
   giveBack(name: RateName, of: { readonly key: string; readonly cost: number }): void {

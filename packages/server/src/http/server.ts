@@ -91,7 +91,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
       reply.raw.once('close', () => finished(request, reply))
       // Nothing else watches how a body comes.
       if (!isBodyEmpty(request.headers)) endConnection(reply)
-      void answerInTime(error, request, reply)
+      answerInTime(error, request, reply).catch(() => reply.raw.destroy())
     },
   })
   // An expectation that is not known need not be met (RFC 9110, 10.1.1). Node would answer by itself, and go on to read a
@@ -135,7 +135,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
   limitIncoming(fastify, {
     bytesMax: options.incomingBytesMax ?? limits.incomingBytesMax,
     isBound: ({ context, routeOptions }) =>
-      context.caller === 'unknown' && !hasStreamedBody(routeOptions.config.route ?? {}),
+      !ratedCallers.has(context.caller) && !hasStreamedBody(routeOptions.config.route ?? {}),
     endRequest,
   })
   noteAnswers(fastify)
@@ -148,6 +148,9 @@ export function createServer(options: HttpOptions): FastifyInstance {
   })
   return fastify
 }
+
+/** Callers whose bodies have rates of their own; a key that only pays is none of these. */
+const ratedCallers: ReadonlySet<string> = new Set(['key', 'operator'])
 
 /** The settings of Fastify, and of Node's server under it. */
 function makeSettings({ world, trustProxy }: HttpOptions, requestTimeoutMs: number) {

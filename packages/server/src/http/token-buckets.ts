@@ -52,10 +52,12 @@ export class TokenBuckets {
     return this.#msFor(tokens - bucket.tokens)
   }
 
-  /** Takes tokens that are owed, down to a minute's debt. */
-  charge(key: string, cost: number, nowMs: number): void {
+  /** Takes tokens that are owed, down to a minute's debt; returns how many. */
+  charge(key: string, cost: number, nowMs: number): number {
     const bucket = this.#use(key, nowMs)
-    bucket.tokens = Math.max(-this.#perMinute, bucket.tokens - cost)
+    const before = bucket.tokens
+    bucket.tokens = Math.max(-this.#perMinute, before - cost)
+    return before - bucket.tokens
   }
 
   giveBack(key: string, tokens: number, nowMs: number): void {

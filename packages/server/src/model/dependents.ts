@@ -40,9 +40,12 @@ export function refuseWhileReplaced(
   { id, name }: { readonly id: string; readonly name: string },
 ): void {
   const { replaces = '' } = catalog.views.get(id)?.view ?? {}
-  if (!catalog.views.has(replaces) && listReplacements(catalog, id).length === 0) return
+  const replacements = listReplacements(catalog, id).map((view) => view.id)
+  if (catalog.views.has(replaces)) replacements.push(id)
+  if (replacements.length === 0) return
   throw new Fault('CONFLICT', {
-    message: `${name} is being replaced; ask again when its replacement is complete, or was given up for another one`,
+    message: `${name} is being replaced by ${replacements.join(', ')}; ask again when that is complete, or delete it by its id`,
+    details: { replacements },
   })
 }
 
@@ -83,13 +86,19 @@ export function refuseNeeded(catalog: Catalog, name: string, ids: readonly strin
  */
 export function listRemovals(
   catalog: Catalog,
-  what: { readonly ids: readonly string[]; readonly name: string },
+  what: {
+    readonly ids: readonly string[]
+    readonly name: string
+    /** False where something else goes on under the name. */
+    readonly isNameFreed: boolean
+  },
   isCascade: boolean,
 ): Definition[] {
   const dependents = listDependents(catalog, what.ids)
   const views = listNames(dependents)
   const ids = new Set([...what.ids, ...dependents.map(({ id }) => id)])
-  const versions = listQueriesOn(catalog, [what.name, ...views, ...ids])
+  const names = what.isNameFreed ? [what.name, ...views] : views
+  const versions = listQueriesOn(catalog, [...names, ...ids])
   const queries = listNames(versions)
   if (views.length + queries.length > 0 && !isCascade) {
     const words = [...listNeedTexts('view', views), ...listNeedTexts('query', queries)].join(

@@ -1,4 +1,5 @@
 import {
+  findBlockOf,
   findTransactionReceipt,
   readBlockHash,
   readFinalHeight,
@@ -57,6 +58,11 @@ export class BlockWatch {
   /** Finds the receipt of a transaction in the block that has it now. */
   findReceipt(transaction: string): Promise<TransactionReceipt | undefined> {
     return findTransactionReceipt(this.#rpc, transaction)
+  }
+
+  /** Finds the height of the block that has a transaction now. */
+  async findHeight(transaction: string): Promise<bigint | undefined> {
+    return (await findBlockOf(this.#rpc, transaction))?.blockNumber
   }
 
   /** The same where an authorization was used, by whomever: of a long receipt it has what tells of this use. */

@@ -14,18 +14,26 @@ export async function findConfirmed<T extends Block>(
   confirmations: number,
   find: () => Promise<T | undefined>,
 ): Promise<T | undefined> {
-  const [found] = await filterConfirmed(rpc, confirmations, async () => {
+  const list = async () => {
     const one = await find()
     return one === undefined ? [] : [one]
-  })
+  }
+  // Its caller may call it gone.
+  const [found] = await filterConfirmed(rpc, confirmations, { list, onSilence: 'throw' })
   return found
+}
+
+/** `skip`: a height of which the node says nothing holds up no other one, and is asked for again. */
+type Listing<T> = {
+  readonly list: () => Promise<readonly T[]>
+  readonly onSilence: 'skip' | 'throw'
 }
 
 /** The same of several; the chain is asked once for each of their heights. */
 export async function filterConfirmed<T extends Block>(
   rpc: Rpc,
   confirmations: number,
-  list: () => Promise<readonly T[]>,
+  { list, onSilence }: Listing<T>,
 ): Promise<readonly T[]> {
   if (confirmations <= 1) return list()
   const [head, all] = await Promise.all([readHead(rpc), list()])
@@ -37,7 +45,7 @@ export async function filterConfirmed<T extends Block>(
     const isIn = ({ blockNumber, blockHash }: T) => blockNumber === height && blockHash === hash
     return isDeep(newest, height) && hash !== undefined ? deep.filter(isIn) : []
   }
-  // A height of which the node says nothing keeps no other one waiting.
-  const confirmed = await Promise.all(heights.map((height) => findIn(height).catch(() => [])))
-  return confirmed.flat()
+  const looks = heights.map(findIn)
+  const confirmed = onSilence === 'throw' ? looks : looks.map((look) => look.catch(() => []))
+  return (await Promise.all(confirmed)).flat()
 }

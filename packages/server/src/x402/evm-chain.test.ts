@@ -60,9 +60,9 @@ const makeFailing = (code: number, message: string) =>
     throw new RpcError({ code, message })
   })
 
-test('a block for which a node answers with an error is not there, and one that cannot be asked for is not known', async () => {
+test('a block for which a node answers with an error is not said to be gone', async () => {
   const late = makeFailing(-32_000, 'cannot query unfinalized data')
-  expect(await readBlockHash(late, 7n)).toBeUndefined()
+  await expect(readBlockHash(late, 7n)).rejects.toMatchObject(unreachable)
   const away = makeNode(() => {
     throw toUnreachable(new Error('the connection was reset'))
   })

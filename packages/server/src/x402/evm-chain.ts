@@ -209,13 +209,10 @@ export async function readNewestBlock(rpc: Rpc): Promise<NewestBlock> {
 
 /**
  * Reads the hash of the block of this height; undefined where the chain is shorter. Nodes of some chains answer with an
- * error then, and whoever asks takes any other error for the same: the node does not say that the block is there.
+ * error then, as they do when they are busy: that is thrown, since it does not say that the block is gone.
  */
 export async function readBlockHash(rpc: Rpc, height: bigint): Promise<string | undefined> {
-  const asked = [encodeQuantity(height), false]
-  const block = await rpc.call('eth_getBlockByNumber', asked).catch((error: unknown) => {
-    if (!(error instanceof RpcError)) throw toUnreachable(error)
-  })
+  const block = await read(rpc, 'eth_getBlockByNumber', [encodeQuantity(height), false])
   return isRecord(block) ? hash(block.hash) : undefined
 }
 

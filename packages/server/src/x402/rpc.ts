@@ -157,7 +157,7 @@ export function isTooLarge(error: unknown): boolean {
 /** The codes of a method and of parameters that a node does not know, and of an unknown block. */
 const unknownCodes: readonly number[] = [-32_601, -32_602, -39_001]
 const unknownWords =
-  /finalized|\btag\b|block.*not found|(unknown|invalid|could not find) block|not supported|unsupported|invalid (argument|input|param)|pars(e|ing)|unmarshal/i
+  /finalized|\btag\b|(block|header).*not found|(unknown|invalid|could not find) block|not supported|unsupported|invalid (argument|input|param)|pars(e|ing)|unmarshal/i
 /** The words of a node that could tell at another time; it may repeat in them what it was asked. */
 const busyWords = /limit|too many|exceeded|quota|capacity|busy|time(d )?out/i
 

@@ -67,7 +67,8 @@ export class TransactionReceipts {
       return
     }
     const list = async () => (await Promise.all(hashes.map(find))).flatMap((found) => found ?? [])
-    for (const receipt of await filterConfirmed(rpc, confirmations, list)) this.#resolve(receipt)
+    const listing = { list, onSilence: 'skip' } as const
+    for (const receipt of await filterConfirmed(rpc, confirmations, listing)) this.#resolve(receipt)
   }
 
   /** Ends the waits whose time is over; those of others for the same transaction go on. */

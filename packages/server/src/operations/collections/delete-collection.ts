@@ -21,7 +21,11 @@ export const deleteCollection: Operation<'deleteCollection', 'tenants' | 'databa
       [parent, child].includes(id),
     )
     const removals = [
-      ...listRemovals(catalog, { ids: [id], name: collection.name }, body.cascade === true),
+      ...listRemovals(
+        catalog,
+        { ids: [id], name: collection.name, isNameFreed: true },
+        body.cascade === true,
+      ),
       ...related.map((one) => ({ kind: 'relation', id: one.id, body: undefined }) as const),
       ...(migrations.has(id) ? [{ kind: 'migration', id, body: undefined } as const] : []),
       ...(resealings.has(id) ? [{ kind: 'resealing', id, body: undefined } as const] : []),

@@ -14,8 +14,9 @@ export const deleteView: Operation<'deleteView', 'tenants'> = async (
     const { catalog } = tenant.data
     // A pending replacement of the view is deleted with it.
     const ids = [view, ...listReplacements(catalog, view.id)].map(({ id }) => id)
+    const isNameFreed = !catalog.views.has(view.replaces ?? '')
     const removals = [
-      ...listRemovals(catalog, { ids, name: view.name }, body.cascade === true),
+      ...listRemovals(catalog, { ids, name: view.name, isNameFreed }, body.cascade === true),
       ...ids.map((id) => ({ kind: 'view', id, body: undefined }) as const),
     ]
     await define(tenant, [...removals, ...listRuleRemovals(catalog, removals)])

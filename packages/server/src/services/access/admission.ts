@@ -101,14 +101,14 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       const { operationId, route } = request.routeOptions.config
       if (operationId === undefined || probes.has(operationId)) return
       const head = { headers: request.headers, query: request.query as RequestHead['query'] }
-      const text = findKeyText(head)
+      const { text, isPayer } = findKeyText(head)
       const caller = text === undefined ? undefined : findKeyHolder(text, request.context, ports)
       if (caller !== undefined) noteCaller(request.context, caller)
       if (caller?.kind === 'operator') return
       const address = toAddressKey(request.ip)
       // Clients send a key that only pays with all that they ask for, also for what costs nothing: beyond the rate of
       // payments that buy nothing such requests are a visitor's.
-      const hasPayer = caller?.payer !== undefined && !rates.isUsedUp('payment', address)
+      const hasPayer = isPayer && caller?.payer !== undefined && !rates.isUsedUp('payment', address)
       const pays =
         facilitatorOperations.has(operationId) ||
         (route?.paid === true && (hasPayer || hasPayment(request.headers)))
@@ -182,25 +182,29 @@ function takeForPayment(
   key: string,
   onWasted: (work: number) => void,
 ): void {
-  let work = 0
+  let [work, taken] = [0, 1]
   rates.take(context, 'payment', { key })
   context.noteWork = (points) => {
     work += points
-    rates.charge('payment', { key, cost: points / pointsPerPayment })
+    taken += rates.charge('payment', { key, cost: points / pointsPerPayment })
   }
   context.ended = ({ sale }) => {
-    if (sale === 'paid') rates.giveBack('payment', { key, cost: 1 + work / pointsPerPayment })
+    if (sale === 'paid') rates.giveBack('payment', { key, cost: taken })
     else onWasted(work)
   }
 }
 
 /** Returns the key that the request bears; contradicting keys count as none, and are refused later. */
-function findKeyText(head: RequestHead): string | undefined {
+function findKeyText(head: RequestHead): {
+  readonly text: string | undefined
+  /** It is borne as one that pays. */
+  readonly isPayer: boolean
+} {
   try {
     const { key, payer } = readKeyTexts(head)
-    return key ?? payer
+    return { text: key ?? payer, isPayer: key === undefined && payer !== undefined }
   } catch (error) {
-    if (error instanceof Fault) return undefined
+    if (error instanceof Fault) return { text: undefined, isPayer: false }
     throw error
   }
 }

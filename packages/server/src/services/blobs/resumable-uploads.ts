@@ -123,15 +123,22 @@ export class ResumableUploads {
     })
   }
 
-  /** Finds the upload; 404 where this collection has none of this id, or it is past its time. */
-  require({ tenant, collection }: UploadTarget, id: string): PartialFile {
+  /** Finds the upload; undefined where this collection has none of this id, or it is past its time. */
+  find({ tenant, collection }: UploadTarget, id: string): PartialFile | undefined {
     const file = idPattern.test(id) ? this.#files.find(id) : undefined
-    if (file !== undefined && !this.#isPast(file)) {
-      const info = parseInfo(file)
-      if (info.application === tenant.application.number && info.collection === collection)
-        return file
-    }
-    throw new Fault('UPLOAD_NOT_FOUND', { message: `There is no upload ${id} to ${collection}` })
+    if (file === undefined || this.#isPast(file)) return undefined
+    const info = parseInfo(file)
+    const isIts = info.application === tenant.application.number && info.collection === collection
+    return isIts ? file : undefined
+  }
+
+  /** The same, or 404. */
+  require(target: UploadTarget, id: string): PartialFile {
+    const file = this.find(target, id)
+    if (file !== undefined) return file
+    throw new Fault('UPLOAD_NOT_FOUND', {
+      message: `There is no upload ${id} to ${target.collection}`,
+    })
   }
 
   /**

@@ -360,8 +360,8 @@ export class Publishing {
       transaction = chunk && (await outer.send(sending, chunk))
     } catch (error) {
       // One that is signed all the same is taken up, and counts.
-      const signed = await outer.list(sending.id)
-      if (signed.every(({ id }) => id !== sending.id)) await giveBack()
+      const signed = await outer.list(sending.id).catch(() => undefined)
+      if (signed?.every(({ id }) => id !== sending.id) === true) await giveBack()
       throw error
     }
     if (transaction === undefined) {

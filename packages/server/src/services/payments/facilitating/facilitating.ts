@@ -51,6 +51,8 @@ type Brought = {
   readonly taken?: Taken | undefined
 }
 
+/** The time for which the first to ask for a settlement that nobody could look for comes before all others. */
+const firstMs = 600_000
 /** Settlements of which it is remembered what was answered; more than that are forgotten, the oldest first. */
 const rememberedMax = 10_000
 
@@ -71,7 +73,7 @@ export class Facilitating {
    */
   readonly #doubtful = new Map<string, Begun>()
   /** The first request for each settlement that was answered as pending while nobody could read who had asked before. */
-  readonly #unread = new Map<string, string>()
+  readonly #unread = new Map<string, { readonly asked: string; readonly atMs: number }>()
   /** Settlements that were told: one of several nodes behind a URL may not know yet that the payment is used. */
   readonly #told = new Set<string>()
 
@@ -183,12 +185,15 @@ export class Facilitating {
   async #readBegun(id: string, asking: string): Promise<Begun | undefined | 'unknown'> {
     const { database, world } = this.#ports
     const read = await readTaker(database, id).catch(() => 'unknown' as const)
-    const first = this.#unread.get(id)
+    const nowMs = world.now()
+    const known = this.#unread.get(id)
+    // Its server may never come back.
+    const first = known !== undefined && nowMs < known.atMs + firstMs ? known : undefined
     if (read === 'unknown') {
-      keepNewest(this.#unread.set(id, first ?? asking))
+      keepNewest(this.#unread.set(id, first ?? { asked: asking, atMs: nowMs }))
       return read
     }
-    const asked = read ?? first
+    const asked = read ?? first?.asked
     if (asked === undefined) return undefined
     return { asked, taker: makeSettlementTaker(world.randomBytes(16)) }
   }

@@ -260,13 +260,15 @@ async function findPlace(
     const receipt = await (use === undefined
       ? blocks.findReceipt(transaction)
       : blocks.findUse(transaction, use))
-    if (receipt === 'too large')
+    const found = { other: transaction === known.transaction ? null : transaction }
+    if (receipt === 'too large') {
+      // A transfer of ours is made wherever its order was used: nobody else signs one under its name.
+      const height = known.transfer && (await blocks.findHeight(transaction))
+      if (height !== undefined) return { height, ...found }
       throw toUnreachable(new Error(`the transaction ${transaction} ${tooManyEvents}`))
+    }
     if (receipt !== undefined && isMadeBy(known, network, receipt))
-      return {
-        height: receipt.blockNumber,
-        other: transaction === known.transaction ? null : transaction,
-      }
+      return { height: receipt.blockNumber, ...found }
   }
   return undefined
 }
