@@ -338,11 +338,19 @@ withService(
       Object.assign(running, {
         facilitating: new Facilitating({ ...ports, database }, facilitator),
       })
-      const answers = [await post('settle', app, paid), await post('settle', other, paid)]
+      // Nobody signed it, so it comes before nobody.
+      const thief = makeAddress()
+      const stolen = makeRequirements(2, thief)
+      const { payload } = paid[0]
+      const authorization = { ...payload.authorization, to: thief }
+      const forged = { ...paid[0], accepted: stolen, payload: { ...payload, authorization } }
+      const answers = [await post('settle', other, [forged, stolen])]
+      answers.push(await post('settle', app, paid), await post('settle', other, paid))
       isReached = true
       for (const by of [other, app, other]) answers.push(await post('settle', by, paid))
       Object.assign(running, { facilitating: usual })
       expect(answers.map(({ body }) => body.errorReason ?? body.success)).toEqual([
+        'settlement_pending',
         'settlement_pending',
         'settlement_pending',
         'settlement_under_way',
@@ -565,7 +573,12 @@ withService(
     test('a payment that somebody used among more events than are ever read stays pending, is sent once, and makes no payer doubted', async () => {
       const { ports } = service().running.service.payments
       const transaction = `0x${'7'.repeat(64)}`
-      const hidden = { state: 'pending', reason: 'hidden', transaction, usedIn: transaction } as const
+      const hidden = {
+        state: 'pending',
+        reason: 'hidden',
+        transaction,
+        usedIn: transaction,
+      } as const
       let sent = 0
       const bounds: (number | undefined)[] = []
       const methods = ports.methods.map((method) => ({

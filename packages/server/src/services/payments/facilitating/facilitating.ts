@@ -144,8 +144,11 @@ export class Facilitating {
     if (this.#told.has(id)) return { refusal: 'authorization_used' }
     const asked = makeAskedName(caller, due)
     const known = this.#pending.get(id) ?? this.#doubtful.get(id)
-    const pending = known ?? (await this.#readBegun(id, asked))
-    if (pending === 'unknown') return unreachable
+    const pending = known ?? (await this.#readBegun(id))
+    if (pending === 'unknown') {
+      await this.#noteUnread({ id, asked }, due)
+      return unreachable
+    }
     // On the chain anybody can read it, and would take the one answer that its server waits for.
     if (pending !== undefined && pending.asked !== asked) return { refusal: 'settlement_under_way' }
     const taker = pending?.taker ?? makeSettlementTaker(world.randomBytes(16))
@@ -182,20 +185,29 @@ export class Facilitating {
    * Reads what was asked of a settlement that this process does not know; undefined where nobody asked. Where that is not
    * known, what is used by now may be what its server waits to be told; and the first one here waits for its end, too.
    */
-  async #readBegun(id: string, asking: string): Promise<Begun | undefined | 'unknown'> {
+  async #readBegun(id: string): Promise<Begun | undefined | 'unknown'> {
     const { database, world } = this.#ports
     const read = await readTaker(database, id).catch(() => 'unknown' as const)
-    const nowMs = world.now()
-    const known = this.#unread.get(id)
-    // Its server may never come back.
-    const first = known !== undefined && nowMs < known.atMs + firstMs ? known : undefined
-    if (read === 'unknown') {
-      keepNewest(this.#unread.set(id, first ?? { asked: asking, atMs: nowMs }))
-      return read
-    }
-    const asked = read ?? first?.asked
+    if (read === 'unknown') return read
+    const asked = read ?? this.#findUnread(id)
     if (asked === undefined) return undefined
     return { asked, taker: makeSettlementTaker(world.randomBytes(16)) }
+  }
+
+  /** Returns what was asked first while nobody could read; its server may never come back, so it is not for long. */
+  #findUnread(id: string): string | undefined {
+    const first = this.#unread.get(id)
+    return first && this.#ports.world.now() < first.atMs + firstMs ? first.asked : undefined
+  }
+
+  /** Notes what is asked first while nobody can read, if its payment is good: anybody can make up one that is not. */
+  async #noteUnread({ id, asked }: Pick<Bringing, 'id' | 'asked'>, due: ForeignDue): Promise<void> {
+    if (this.#findUnread(id) !== undefined) return
+    const isGood = await this.#makeSettler(due)
+      .verify()
+      .then(({ ok }) => ok)
+      .catch(() => false)
+    if (isGood) keepNewest(this.#unread.set(id, { asked, atMs: this.#ports.world.now() }))
   }
 
   /** Forgets what was asked of a settlement that has an end, or for which nothing was sent. */
