@@ -81,10 +81,14 @@ serving(
       const bought = await read(service, priced, paying)
       expect(bought.status, bought.text).toBe(200)
     }
-    const statuses: number[] = []
-    for (let n = 0; n < 6; n++) statuses.push((await read(service, free, broke)).status)
-    expect(statuses).toContain(429)
-    expect(listLimits(await read(service, free, broke))).toEqual(['payment'])
+    // What buys nothing counts as a payment does, and beyond that as a visitor's request.
+    const limited = new Set<string>()
+    for (let n = 0; n < 8; n++) {
+      const reply = await read(service, free, broke)
+      expect(reply.status, reply.text).toBe(200)
+      limited.add(listLimits(reply).join())
+    }
+    expect([...limited]).toEqual(['payment', 'address'])
     // Beside a key of an application it is that one's request; the application's keys have all that is theirs.
     const beside = await read(service, free, { ...free.headers, ...broke })
     expect(beside.status, beside.text).toBe(200)
@@ -104,7 +108,7 @@ serving(
       const sent = await service.request('GET', path, { headers: { 'x-app-key': key } })
       expect([sent.status, sent.body.error], path).toEqual([
         401,
-        'This key is of a wallet`s authorization: it pays, in X-User-Key, and gives no rights',
+        `This key is of a wallet's authorization: it pays, in X-User-Key, and gives no rights`,
       ])
     }
     const alone = await service.request('GET', `/api/apps/${app.appId}/stats`, {

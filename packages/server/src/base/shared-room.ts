@@ -25,7 +25,7 @@ export function hasPlace(
 ): boolean {
   const most = isPaid ? max : max - forPaid
   if (own === 0) return total + size <= most
-  // What is kept for those who pay is theirs, though others have all the rest.
+  // The part for those who pay is theirs, though others have all the rest.
   const isKept = isPaid && paid + size <= forPaid
   return own + size <= ofHolderMax && (isKept || total + size <= most - forNew)
 }
