@@ -286,7 +286,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: 'sale-counts-on-money-that-others-took',
     scene: 'market',
-    from: 16,
+    from: 202,
     file: 'services/payments/accounts/account-lock.ts',
     find: 'CASE WHEN free.version = known.version THEN known.version + 1 END',
     put: 'coalesce(free.version, known.version) + 1',
