@@ -81,7 +81,7 @@ serving(
       const bought = await read(service, priced, paying)
       expect(bought.status, bought.text).toBe(200)
     }
-    // What buys nothing counts as a payment does, and beyond that as a visitor's request.
+    // A read that buys nothing counts as a payment does, and beyond that as a visitor's request.
     const limited = new Set<string>()
     for (let n = 0; n < 8; n++) {
       const reply = await read(service, free, broke)
