@@ -26,6 +26,7 @@ export function limitIncoming(fastify: FastifyInstance, options: IncomingOptions
   const room = new SharedRoom({ max: bytesMax, ofHolderMax: quarter, forNew: quarter })
   // biome-ignore lint/complexity/useMaxParams: as Fastify calls it.
   fastify.addHook('preParsing', (request, reply, payload, done) => {
+    const holder = toAddressKey(request.ip)
     // No hook runs between this one and the reading of the body, which starts the stream.
     done(null, payload)
     if (!isBound(request)) return
@@ -34,7 +35,7 @@ export function limitIncoming(fastify: FastifyInstance, options: IncomingOptions
     const count = (chunk: Buffer) => {
       own += chunk.length
       if (own <= smallBytes) return
-      place ??= room.open(toAddressKey(request.ip))
+      place ??= room.open(holder)
       if (place.set(own - smallBytes)) return
       payload.off('data', count)
       endRequest(tooMany(), reply)

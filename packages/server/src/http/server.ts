@@ -106,6 +106,7 @@ export function createServer(options: HttpOptions): FastifyInstance {
   const open = new OpenReplies()
   allowAnyOrigin(fastify)
   const turns = createTurns()
+  dropNameless(fastify)
   fastify.addHook('onRequest', createProxyWarning(options.log))
   const refuse = (error: Fault, reply: FastifyReply) =>
     answerError(error, { request: reply.request, reply, log: options.log })
@@ -126,9 +127,16 @@ export function createServer(options: HttpOptions): FastifyInstance {
     })
   }
   fastify.addHook('onRequest', (request, reply, done) => {
-    turns.take(request.raw.socket, () => {
+    const start = () => {
+      if (reply.raw.destroyed) return
       begin(request, reply)
       done()
+    }
+    turns.take(request.raw.socket, () => {
+      // Node answers some requests by itself, and ends their connection. An answer behind one of these never gets the
+      // connection, and Node never closes it: whatever it held would be held for ever.
+      if (reply.raw.socket !== null) start()
+      else reply.raw.once('socket', () => setImmediate(start))
     })
   })
   refuseLateRequests(fastify, { world: world, open, timeoutMs: requestTimeoutMs, endRequest })
@@ -177,6 +185,17 @@ function makeSettings({ world, trustProxy }: HttpOptions, requestTimeoutMs: numb
     forceCloseConnections: 'idle' as const,
     exposeHeadRoutes: false,
   }
+}
+
+/**
+ * Drops a request whose sender reset the connection before anybody asked for its address: the system does not know it any
+ * more, but still hands over what had arrived. Asked for once, it is known to all who come later.
+ */
+function dropNameless(fastify: FastifyInstance): void {
+  fastify.addHook('onRequest', (request, _reply, done) => {
+    if (request.raw.socket.remoteAddress === undefined) request.raw.destroy()
+    else done()
+  })
 }
 
 /** Gives the request its context, and its answer the headers that every answer has. */
