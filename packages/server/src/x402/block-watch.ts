@@ -6,8 +6,9 @@ import {
   readNewestBlock,
   type TransactionReceipt,
 } from './evm-chain.ts'
-import { type ReadReceipt, ReceiptReader, type SaidUse } from './receipt-reader.ts'
+import { type ReadReceipt, ReceiptReader } from './receipt-reader.ts'
 import type { Rpc } from './rpc.ts'
+import type { SaidUse } from './use-reader.ts'
 
 /** The chain as it was just read. */
 export type ChainLook = {

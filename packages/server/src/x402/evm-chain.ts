@@ -233,9 +233,9 @@ export async function readFinalHeight(rpc: Rpc, head: bigint): Promise<bigint> {
 
 /** Reads the time of a transaction's block, in seconds since 1970; throws where no block has it. */
 export async function readTransactionTime(rpc: Rpc, transaction: string): Promise<bigint> {
-  const receipt = await findTransactionReceipt(rpc, transaction)
-  if (receipt === undefined) throw toUnreachable(new Error(`no block has ${transaction} now`))
-  return readBlockTime(rpc, receipt.blockNumber)
+  const block = await findBlockOf(rpc, transaction)
+  if (block === undefined) throw toUnreachable(new Error(`no block has ${transaction} now`))
+  return readBlockTime(rpc, block.blockNumber)
 }
 
 /** The logs that are meant: of one contract, each topic one or one of several, or any. */

@@ -26,11 +26,12 @@ import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { makePaymentsUnderWay, type PaymentsUnderWay } from './payments-under-way.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { ReceiptReader, type SaidUse } from './receipt-reader.ts'
+import { ReceiptReader } from './receipt-reader.ts'
 import type { Rpc } from './rpc.ts'
 import type { JournaledSender, PaymentLog } from './sender.ts'
 import { encodeTransferCall, transferGas } from './token.ts'
 import { TransactionReceipts } from './transaction-receipts.ts'
+import type { SaidUse } from './use-reader.ts'
 import { getNowSeconds, isTooLate } from './validity.ts'
 
 export type EvmFacilitatorOptions = {

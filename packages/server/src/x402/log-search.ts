@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { chooseLarger } from '../base/bigint.ts'
 import { readHead, readLogs } from './evm-chain.ts'
-import { isTooLarge, type Rpc } from './rpc.ts'
+import { type CallOptions, isTooLarge, type Rpc } from './rpc.ts'
 import type { Log } from './token.ts'
 
 /** The events that are looked for. */
@@ -14,6 +14,8 @@ export type LogFilter = {
 export const rangeBlocks = 2_000n
 /** Ranges to look back: a day on a chain with a block every two seconds. */
 export const rangesMax = 22
+/** The most bytes of a range's answer that travels with others: some 1,600 logs. */
+const sharedBytesMax = 1024 * 1024
 /** The most filters that are remembered, the most logs of one, and of all: some 60 MB. */
 const filtersMax = 10_000
 const logsMax = 1_000
@@ -93,17 +95,37 @@ export class LogSearch {
     return found
   }
 
-  /** Reads a range, by halves where one answer would be too large: anybody can make as many events as he pays gas for. */
+  /**
+   * Reads a range, by halves where one answer would be too large: anybody can make as many events as he pays gas for.
+   * Nobody else's search waits for what is large.
+   */
   async #read(filter: LogFilter, fromBlock: bigint, toBlock: bigint): Promise<readonly Log[]> {
+    const range = [fromBlock, toBlock] as const
+    const logs = await this.#find(filter, range, { answerBytesMax: sharedBytesMax })
+    return logs ?? this.#readHeavy(filter, fromBlock, toBlock)
+  }
+
+  async #readHeavy(filter: LogFilter, fromBlock: bigint, toBlock: bigint): Promise<readonly Log[]> {
+    const logs = await this.#find(filter, [fromBlock, toBlock], { isHeavy: true })
+    if (logs !== undefined) return logs
+    const middle = (fromBlock + toBlock) / 2n
+    const older = await this.#readHeavy(filter, fromBlock, middle)
+    return [...older, ...(await this.#readHeavy(filter, middle + 1n, toBlock))]
+  }
+
+  /** Reads the logs of a range that are meant; undefined where the answer is too large and the range has more blocks than one. */
+  async #find(
+    filter: LogFilter,
+    [fromBlock, toBlock]: readonly [bigint, bigint],
+    options: CallOptions,
+  ): Promise<readonly Log[] | undefined> {
     try {
-      const logs = await readLogs(this.#rpc, { ...filter, fromBlock, toBlock })
+      const logs = await readLogs(this.#rpc, { ...filter, fromBlock, toBlock }, options)
       return logs.filter(this.#isMeant)
     } catch (error) {
-      if (!isTooLarge(error) || fromBlock === toBlock) throw error
+      if (!isTooLarge(error) || (options.isHeavy === true && fromBlock === toBlock)) throw error
+      return undefined
     }
-    const middle = (fromBlock + toBlock) / 2n
-    const older = await this.#read(filter, fromBlock, middle)
-    return [...older, ...(await this.#read(filter, middle + 1n, toBlock))]
   }
 }
 

@@ -3,11 +3,12 @@ import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { noLog } from '../base/log.ts'
 import { realWorld as world } from '../base/world.ts'
+import { readTransactionTime } from './evm-chain.ts'
 import { encodeHexWord, encodeNumberWord } from './hex.ts'
 import { makeNativeTransfers } from './native-transfer.ts'
 import { makePaymentNetwork } from './networks.ts'
 import type { Requirement, SignedPayment } from './protocol.ts'
-import { receiptBytesMax } from './receipt-reader.ts'
+import { ReceiptReader, receiptBytesMax } from './receipt-reader.ts'
 import { makeRemoteFacilitator } from './remote-facilitator.ts'
 import { openRpc, type Rpc } from './rpc.ts'
 import { topics } from './token.ts'
@@ -28,18 +29,22 @@ const makeLog = <T extends object>(event: T, at: number) => ({
   ...{ blockHash: blockHash(7), blockTimestamp: '0x65537f00', logIndex: `0x${at.toString(16)}` },
   removed: false,
 })
+const tooMany = { code: -32005, message: 'query returned more than 10000 results' }
 const makeTransfer = (to: string, value: bigint): Event => ({
   address: token,
   topics: [topics.transfer, `0x${encodeHexWord(sender)}`, `0x${encodeHexWord(to)}`],
   data: `0x${encodeNumberWord(value)}`,
 })
 
+/** `logsMax`: the most logs that the node gives at once. */
+type Chain = { block: number; logsMax: number }
+
 /** A node whose chain has one transaction with these events, and counts what it is asked for. */
 async function withNode(
   events: readonly Event[],
-  use: (node: { rpc: Rpc; asked: Map<string, number>; chain: { block: number } }) => Promise<void>,
+  use: (node: { rpc: Rpc; asked: Map<string, number>; chain: Chain }) => Promise<void>,
 ): Promise<void> {
-  const chain = { block: 7 }
+  const chain: Chain = { block: 7, logsMax: Number.POSITIVE_INFINITY }
   const asked = new Map<string, number>()
   const place = () => ({ blockNumber: '0x7', blockHash: blockHash(chain.block) })
   const logs = events.map(makeLog)
@@ -64,7 +69,8 @@ async function withNode(
       const { topics: wanted } = filter as { topics: (string | string[] | null)[] }
       const isWanted = (topic: string | undefined, at: number) =>
         [wanted[at] ?? topic].flat().includes(topic)
-      return logs.filter((log) => wanted.every((_, at) => isWanted(log.topics[at], at)))
+      const found = logs.filter((log) => wanted.every((_, at) => isWanted(log.topics[at], at)))
+      return found.length > chain.logsMax ? undefined : found
     },
   }
   const server = createServer(async (request, response) => {
@@ -74,7 +80,10 @@ async function withNode(
     for (const { method } of calls) asked.set(method, (asked.get(method) ?? 0) + 1)
     response.end(
       JSON.stringify(
-        calls.map(({ id, method, params }) => ({ id, result: results[method]?.(params) })),
+        calls.map(({ id, method, params }) => {
+          const result = results[method]?.(params)
+          return result === undefined ? { id, error: tooMany } : { id, result }
+        }),
       ),
     )
   })
@@ -205,6 +214,41 @@ test('one among more of them than are ever read is never over, and costs no byte
     const ended = openSigned(rpc, 5n)
     expect(await ended.lookUp()).toEqual(pending)
     expect(await ended.findUse()).toEqual(pending)
+  })
+})
+
+test('the same where the provider itself bounds the logs of an answer', async () => {
+  const events = [use, makeTransfer(network.payTo, 5n), ...makeMoves(300), ...makeStrangers(6_000)]
+  await withNode(events, async ({ rpc, chain }) => {
+    chain.logsMax = 200
+    const reason = 'its transaction has too many events to be looked at'
+    const pending = { state: 'pending', transaction, reason, usedIn: transaction }
+    expect(await openSigned(rpc).lookUp()).toEqual(pending)
+  })
+})
+
+test('the logs of a payer’s uses in a block are read once, however many of them are named', async () => {
+  const nonces = Array.from({ length: 40 }, (_, at) => `0x${encodeNumberWord(BigInt(at + 1))}`)
+  const uses = nonces.flatMap((nonce) => [
+    { ...use, topics: [topics.used, `0x${encodeHexWord(sender)}`, nonce] },
+    makeTransfer(network.payTo, 5n),
+  ])
+  await withNode([...uses, ...makeMoves(300), ...makeStrangers(6_000)], async ({ rpc, asked }) => {
+    const reader = new ReceiptReader(rpc, token)
+    const find = (nonce: string) =>
+      reader.findUse(transaction, { from: sender, to: network.payTo, nonce })
+    for (let round = 0; round < 2; round++)
+      for (const receipt of await Promise.all(nonces.map(find)))
+        expect(receipt).toMatchObject({ logs: [{ data: '0x' }, { data: expect.any(String) }] })
+    expect(asked.get('eth_getLogs')).toBe(1)
+    expect(await find(`0x${'0b'.repeat(32)}`)).toBeUndefined()
+  })
+})
+
+test('the time of a transaction is read whatever it did', async () => {
+  await withNode(makeStrangers(24_000), async ({ rpc, asked }) => {
+    expect(await readTransactionTime(rpc, transaction)).toBe(65_536n)
+    expect(asked.get('eth_getTransactionReceipt')).toBeUndefined()
   })
 })
 

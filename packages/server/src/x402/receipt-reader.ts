@@ -5,14 +5,14 @@ import {
   findBlockOf,
   findTransactionReceipt,
   isKnown,
-  readBlockLogs,
   readLogs,
   type TransactionReceipt,
 } from './evm-chain.ts'
 import { encodeHexWord } from './hex.ts'
 import { isTooLarge, type Rpc, toUnreachable } from './rpc.ts'
 import { SharedReads } from './shared-reads.ts'
-import { hasTopics, type Log, topics } from './token.ts'
+import { type Log, topics } from './token.ts'
+import { type SaidUse, UseReader } from './use-reader.ts'
 
 /**
  * The most bytes of a receipt that is read for everybody; a longer one only where it moved money as is said. The log of a
@@ -38,9 +38,6 @@ export type ReadReceipt = TransactionReceipt | 'too large'
 
 /** A move of the token that somebody speaks of; from anybody where `from` is not given. */
 export type SaidMove = { readonly from?: string; readonly to: string }
-
-/** An authorization of the token, lower case. */
-export type SaidUse = { readonly from: string; readonly to: string; readonly nonce: string }
 
 /** `isEndless`: it has more bytes than are ever read. */
 type Read = {
@@ -73,12 +70,14 @@ export class ReceiptReader {
   })
   readonly #reads = new SharedReads<Found>()
   readonly #looks = new SharedReads<boolean>()
+  readonly #uses: UseReader
   readonly #confirmations: number
 
   /** `token`: the contract whose logs count; `confirmations`: the blocks that must hold or follow what is found. */
   constructor(rpc: Rpc, token: string, confirmations = 1) {
     this.#rpc = rpc
     this.#token = token
+    this.#uses = new UseReader(rpc, token)
     this.#confirmations = confirmations
   }
 
@@ -97,15 +96,16 @@ export class ReceiptReader {
 
   /**
    * The same where an authorization was used, by whomever. Where the receipt is too long, it has the logs of that use alone,
-   * as the node has them of the block, read as far as anything is: whoever used it can have the token tell of more moves
-   * of nothing from its payer to the same address, which need nobody's leave.
+   * as the node has them of the block.
    */
   async findUse(transaction: string, use: SaidUse): Promise<ReadReceipt | undefined> {
     const found = await this.#findShared(transaction, 'bounded')
     const { blockNumber, blockHash } = found ?? {}
     const isWhole = found?.receipt !== 'too large'
     if (isWhole || blockNumber === undefined || blockHash === undefined) return found?.receipt
-    return this.#readUse(transaction, use, { blockNumber, blockHash })
+    const logs = await this.#uses.find(transaction, use, blockHash)
+    if (logs === undefined || logs === 'too large') return logs
+    return makeUseReceipt(transaction, { blockNumber, blockHash }, logs)
   }
 
   /** Returns true where the transaction made such a move in the block, which is real money. */
@@ -129,34 +129,6 @@ export class ReceiptReader {
       if (isTooLarge(error)) return false
       throw toUnreachable(error)
     }
-  }
-
-  /** Reads what the logs of a block tell of a use; undefined where they tell of none. */
-  async #readUse(
-    transaction: string,
-    use: SaidUse,
-    block: BlockName,
-  ): Promise<ReadReceipt | undefined> {
-    const { blockHash } = block
-    const [from, to] = [use.from, use.to].map((address) => `0x${encodeHexWord(address)}`)
-    const key = [transaction, from, to, use.nonce].join(' ')
-    const known = this.#known.get(key)
-    if (known?.blockHash === blockHash) return known.receipt
-    const wanted = [[topics.used, topics.transfer], from ?? null, [use.nonce, to ?? '']]
-    const filter = { address: this.#token, topics: wanted, blockHash }
-    let receipt: ReadReceipt | undefined
-    try {
-      const logs = await readBlockLogs(this.#rpc, filter)
-      const own = logs.filter((log) => log.transactionHash === transaction)
-      const used = own.find((log) => hasTopics(log, [topics.used, from ?? '', use.nonce]))
-      const next = used && own.find(({ logIndex }) => logIndex === used.logIndex + 1n)
-      receipt = used && makeUseReceipt(transaction, block, next ? [used, next] : [used])
-    } catch (error) {
-      if (!isTooLarge(error)) throw toUnreachable(error)
-      receipt = 'too large'
-    }
-    if (receipt !== undefined) this.#known.set(key, { ...block, receipt })
-    return receipt
   }
 
   /** Finds what is remembered, where the chain has the transaction in the same block now. */
@@ -197,7 +169,7 @@ export class ReceiptReader {
   }
 
   async #readExtent(transaction: string, extent: Extent): Promise<ReadReceipt | undefined> {
-    const options = extent === 'bounded' ? { answerBytesMax: receiptBytesMax } : {}
+    const options = extent === 'bounded' ? { answerBytesMax: receiptBytesMax } : { isHeavy: true }
     try {
       return await findTransactionReceipt(this.#rpc, transaction, options)
     } catch (error) {

@@ -17,9 +17,10 @@ import { postJson, TransportError } from './http-json.ts'
 import { LogSearch } from './log-search.ts'
 import type { PaymentNetwork } from './networks.ts'
 import { buildAcceptsEntry } from './payment-required.ts'
-import { ReceiptReader, type SaidUse } from './receipt-reader.ts'
+import { ReceiptReader } from './receipt-reader.ts'
 import { type Rpc, toUnreachable } from './rpc.ts'
 import type { PaymentLog } from './sender.ts'
+import type { SaidUse } from './use-reader.ts'
 import { getNowSeconds, isExpired } from './validity.ts'
 
 export type RemoteFacilitatorOptions = {

@@ -101,6 +101,32 @@ test('answers that are too large together come apart, and one that is too large 
   ).toEqual([10, 6_000, 6_000, unreachable.code, 6_000, 10])
 })
 
+test('heavy calls travel alone, two at once, and no other call waits for them', async () => {
+  const underWay = new Set<string>()
+  let most = 0
+  const ends: (() => void)[] = []
+  const rpc = await nodeThat((body, response) => {
+    const calls: { id: number; method: string }[] = JSON.parse(body)
+    const end = () => {
+      underWay.delete(body)
+      response.end(JSON.stringify(calls.map(({ id }) => ({ id, result: id }))))
+    }
+    if (calls[0]?.method !== 'heavy') return end()
+    expect(calls).toHaveLength(1)
+    underWay.add(body)
+    most = Math.max(most, underWay.size)
+    ends.push(end)
+  })
+  const heavy = Array.from({ length: 5 }, (_, at) => rpc.call('heavy', [at], { isHeavy: true }))
+  for (let n = 0; n < 5; n++) {
+    expect(await rpc.call('light', [])).toBe(0)
+    while (ends.length === 0) await world.sleep(2)
+    ends.shift()?.()
+  }
+  expect(await Promise.all(heavy)).toEqual([0, 0, 0, 0, 0])
+  expect(most).toBe(2)
+})
+
 test('a receipt that cannot be read keeps nobody waiting for another one', async () => {
   const [good, bad] = ['aa', 'bb'].map((byte) => `0x${byte.repeat(32)}`)
   const rpc = await nodeThat((body, response) => {

@@ -27,6 +27,11 @@ export class RpcError extends Error {
 export type CallOptions = {
   /** The most bytes of the answer: beyond them the call fails, see `isTooLarge`. */
   readonly answerBytesMax?: number
+  /**
+   * The answer may be large because of what strangers did: the call travels alone, and few at once, so that no other call
+   * waits for it.
+   */
+  readonly isHeavy?: boolean
 }
 
 export type Rpc = {
@@ -75,6 +80,8 @@ const deadlineMsDefault = 10_000
 const responseBytesMaxDefault = 8 * 1024 * 1024
 const batchCallsMax = 100
 const socketsMax = 16
+/** Heavy calls at once, so that most connections are left for the others, and their answers have some bytes in all. */
+const heavyAtOnceMax = 2
 /** Characters of an error's message that are kept: code of strangers may have written it. */
 const messageCharsMax = 1_000
 
@@ -95,6 +102,8 @@ export function openRpc(options: RpcOptions): Rpc {
   const secure = url.protocol === 'https:'
   const agent = new (secure ? SecureAgent : Agent)({ keepAlive: true, maxSockets: socketsMax })
   let waiting: Call[] = []
+  const heavy: Call[] = []
+  let heavyUnderWay = 0
   let isClosed = false
 
   const bytesMaxDefault = options.responseBytesMax ?? responseBytesMaxDefault
@@ -135,12 +144,25 @@ export function openRpc(options: RpcOptions): Rpc {
       for (const call of calls) call.reject(fault)
     }
   }
+  const sendHeavy = async () => {
+    if (heavyUnderWay === heavyAtOnceMax) return
+    heavyUnderWay += 1
+    for (let call = heavy.shift(); call !== undefined; call = heavy.shift())
+      await send([call], call.bytesMax)
+    heavyUnderWay -= 1
+  }
   return {
-    call: (method, params, { answerBytesMax: bytesMax = bytesMaxDefault } = {}) =>
+    call: (method, params, { answerBytesMax: bytesMax = bytesMaxDefault, isHeavy = false } = {}) =>
       new Promise((resolve, reject) => {
         if (isClosed) return reject(toUnreachable(new TransportError('the client is closed')))
+        const call = { method, params, bytesMax, resolve, reject }
+        if (isHeavy) {
+          heavy.push(call)
+          void sendHeavy()
+          return
+        }
         if (waiting.length === 0) setImmediate(flush)
-        waiting.push({ method, params, bytesMax, resolve, reject })
+        waiting.push(call)
       }),
     close: () => {
       isClosed = true
@@ -152,6 +174,16 @@ export function openRpc(options: RpcOptions): Rpc {
 /** Returns true for the fault of a call whose answer alone has more bytes than are read. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof Fault && error.cause instanceof AnswerTooLarge
+}
+
+/** The words of providers that bound the logs of an answer, by their number or by bytes. */
+const tooManyWords = /more than \d+ (results|logs)|too many (results|logs)|response size|too large/i
+
+/** The same for logs, where the node itself may refuse so many. */
+export function hasTooManyLogs(error: unknown): boolean {
+  if (isTooLarge(error)) return true
+  const cause = error instanceof Fault ? error.cause : undefined
+  return cause instanceof RpcError && tooManyWords.test(cause.message)
 }
 
 /** The codes of a method and of parameters that a node does not know, and of an unknown block. */
