@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
@@ -46,8 +46,10 @@ withService(
         looks = 0
         for (let n = 0; n < 100; n++) {
           service().world.advance(ms / 100)
-          const claim = await findClaim(ports.database, { id })
-          await payments.reconcile(requirePresent(claim, 'the claim'))
+          const nowMs = service().world.now()
+          const page = { olderThanMs: nowMs, after: { at: -1n, id: '' }, limit: 100 }
+          const due = await listOpenClaims(ports.database, { ...page, nowMs })
+          for (const claim of due) await payments.reconcile(claim)
         }
         return looks
       }

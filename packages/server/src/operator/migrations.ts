@@ -38,6 +38,7 @@ import {
   buildDepositedState,
   buildNameIndex,
   buildNarrowSales,
+  buildNextLookColumn,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReadyIndex,
@@ -173,4 +174,5 @@ export const migrations: readonly Migration[] = [
     name: 'indexes of what was deleted',
     statements: () => buildOrphanedIndexRemoval(),
   },
+  { id: 47, name: 'rare looks at payments', statements: () => buildNextLookColumn() },
 ]

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { Fault } from '../base/fault.ts'
+import { AnswerTooLarge } from './http-json.ts'
 import { LogSearch, rangeBlocks, rangesMax } from './log-search.ts'
 import type { Rpc } from './rpc.ts'
 
@@ -80,4 +82,25 @@ test('the logs that are remembered have one bound, however many filters they are
   for (let at = 0; at < 101; at++) expect(await search(at)).toEqual([undefined, rangesMax])
   expect(await search(100)).toEqual([undefined, 1])
   expect(await search(0)).toEqual([undefined, rangesMax])
+})
+
+test('a range with more than travels with others is asked for alone, and by halves where that is too much', async () => {
+  const asked: string[] = []
+  const call: Rpc['call'] = async (method, [range], options) => {
+    if (method === 'eth_blockNumber') return '0x3'
+    const { fromBlock, toBlock } = range as { fromBlock: string; toBlock: string }
+    asked.push(`${options?.isHeavy === true ? 'alone' : 'shared'} ${fromBlock} ${toBlock}`)
+    if (options?.isHeavy !== true || fromBlock !== toBlock)
+      throw new Fault('PAYMENT_NETWORK_UNREACHABLE', { cause: new AnswerTooLarge('long') })
+    return [{ address, topics: [topic], data: '0x', transactionHash: hash(Number(fromBlock)) }]
+  }
+  const found = await new LogSearch({ call } as Rpc).find(
+    filter,
+    ({ transactionHash }) => transactionHash === hash(2),
+  )
+  expect(found?.transactionHash).toBe(hash(2))
+  expect(asked).toEqual([
+    ...['shared 0x0 0x3', 'alone 0x0 0x3', 'alone 0x0 0x1', 'alone 0x0 0x0', 'alone 0x1 0x1'],
+    ...['alone 0x2 0x3', 'alone 0x2 0x2', 'alone 0x3 0x3'],
+  ])
 })

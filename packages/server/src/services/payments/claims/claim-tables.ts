@@ -140,6 +140,11 @@ export function buildPaymentIdentifierColumn(): SqlStatement[] {
   ]
 }
 
+/** Null where a payment may be looked at in each round; see rare-looks.ts. */
+export function buildNextLookColumn(): SqlStatement[] {
+  return [sql`ALTER TABLE ${claims} ADD COLUMN next_look_ms int8`]
+}
+
 /**
  * A sale writes only what somebody looks up: few claims are told a transaction, a payment without money of its own never
  * ends, and replies are dropped by a look at all of them. An answer that is kept in the commit of its sale has no copy of

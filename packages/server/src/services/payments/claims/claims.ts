@@ -40,7 +40,7 @@ import {
 } from './payment-states.ts'
 import { prepareClaim } from './prepare-claim.ts'
 import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
-import { RareLooks } from './rare-looks.ts'
+import { noteLook } from './rare-looks.ts'
 import type { ReplyToKeep } from './reply-store.ts'
 import { decodeStoredPayment } from './stored-payment.ts'
 import { UnpaidAnswers } from './unpaid-answers.ts'
@@ -78,11 +78,9 @@ export class Claims {
   readonly unpaid: UnpaidAnswers
   readonly #ports: PaymentPorts
   readonly #deposits: DepositBook
-  readonly #looks: RareLooks
 
   constructor(ports: PaymentPorts) {
     this.#ports = ports
-    this.#looks = new RareLooks(ports.world)
     this.finder = new ClaimFinder(ports)
     this.unpaid = new UnpaidAnswers(ports)
     this.balances = new BalanceClaims(ports, this.finder)
@@ -223,7 +221,6 @@ export class Claims {
   }
 
   async lookUp(claim: Claim): Promise<FundedClaim | undefined> {
-    if (!this.#looks.isDue(claim)) return undefined
     const payment = decodeStoredPayment(claim.payment)
     const method = this.#ports.methods.find(({ network }) => network.id === payment.network)
     if (method === undefined) return undefined
@@ -235,8 +232,8 @@ export class Claims {
       claim.state !== 'ready' && isToOtherAddress(payment, method.network)
         ? judgeElsewhere(this.#ports.world, claim)
         : await makeSettler(this.#ports, method, { payment, requirement }).lookup(claim.id)
-    this.#looks.note(claim, found)
     const outcome = this.#endAnswer(claim, found)
+    await noteLook(this.#ports.database, claim, { outcome, nowMs: this.#ports.world.now() })
     // Its request may still be at work: only what is certain counts.
     if (outcome.state === 'pending' || (outcome.state === 'failed' && !outcome.final)) {
       takeStep(this.#ports, claim.state, 'pending')

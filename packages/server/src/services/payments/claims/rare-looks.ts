@@ -1,40 +1,32 @@
-import { LRUCache } from 'lru-cache'
 import { dayMs } from '../../../base/durations.ts'
-import type { World } from '../../../base/world.ts'
+import type { Queryable } from '../../../database/database.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
-import type { Claim } from './claim-store.ts'
+import { type Claim, claims } from './claim-store.ts'
 
-/** Claims that are remembered: each other one is looked at once more. */
-const rememberedMax = 10_000
 /** The part of the time since its end after which a payment is looked at again. */
 const agePart = 16
 
-type Ended = Pick<Claim, 'id' | 'valid_before'>
-
 /**
- * Spaces the looks at payments past their end that the chain calls used, and of which it shows no more: nothing but a
- * reorganisation, or another node, changes that. Their rows stay open for good, and each look costs some calls. One
- * that is brought again is looked at whenever it is.
+ * Spaces the looks at a payment past its end that the chain calls used, and of which it shows no more: nothing but a
+ * reorganisation, or another node, changes that. Its row stays open for good, and each look costs some calls. One that
+ * is brought again is looked at whenever it is.
  */
-export class RareLooks {
-  readonly #world: Pick<World, 'now'>
-  readonly #nextMs = new LRUCache<string, number>({ max: rememberedMax })
+export async function noteLook(
+  database: Queryable,
+  { id, valid_before: end }: Pick<Claim, 'id' | 'valid_before'>,
+  { outcome, nowMs }: { readonly outcome: Settlement; readonly nowMs: number },
+): Promise<void> {
+  const ageMs = nowMs - Number(end) * 1000
+  if (ageMs <= 0 || !isUnseen(outcome)) return
+  const nextMs = Math.floor(nowMs + Math.min(ageMs / agePart, dayMs))
+  await database.execute(sql`UPDATE ${claims} SET next_look_ms = ${nextMs}::int8 WHERE id = ${id}`)
+}
 
-  constructor(world: Pick<World, 'now'>) {
-    this.#world = world
-  }
-
-  isDue({ id }: Ended): boolean {
-    return (this.#nextMs.get(id) ?? 0) <= this.#world.now()
-  }
-
-  /** Notes what a look found. */
-  note(claim: Ended, outcome: Settlement): void {
-    const now = this.#world.now()
-    const ageMs = now - Number(claim.valid_before) * 1000
-    if (ageMs <= 0 || !isUnseen(outcome)) this.#nextMs.delete(claim.id)
-    else this.#nextMs.set(claim.id, now + Math.min(ageMs / agePart, dayMs))
-  }
+/** The condition of claims whose look is due; those that wait for something else than a look are. */
+export function printIsDue(nowMs: number | undefined): SqlStatement {
+  if (nowMs === undefined) return sql`true`
+  return sql`(next_look_ms IS NULL OR next_look_ms <= ${nowMs}::int8 OR state NOT IN ('claimed', 'ready', 'failed', 'sold'))`
 }
 
 function isUnseen(outcome: Settlement): boolean {

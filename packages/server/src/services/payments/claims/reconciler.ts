@@ -41,13 +41,15 @@ export function startReconciler(payments: Payments, log: Logger): () => Promise<
     }
   }
   const round = async (olderThanMs: number) => {
-    const beforeSeconds = Math.floor(world.now() / 1000) - certainAfterSeconds
+    const nowMs = world.now()
+    const beforeSeconds = Math.floor(nowMs / 1000) - certainAfterSeconds
+    const page = { nowMs, limit: pageSize }
     await walk(async (after) => {
-      const claims = await listOpenClaims(database, { olderThanMs, after, limit: pageSize })
+      const claims = await listOpenClaims(database, { ...page, olderThanMs, after })
       return { claims, next: findCursorAfter(claims, ({ created_at_ms }) => created_at_ms) }
     })
     await walk(async (after) => {
-      const claims = await listEndedClaims(database, { beforeSeconds, after, limit: pageSize })
+      const claims = await listEndedClaims(database, { ...page, beforeSeconds, after })
       return { claims, next: findCursorAfter(claims, ({ valid_before }) => valid_before) }
     })
   }
