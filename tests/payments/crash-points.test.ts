@@ -150,7 +150,7 @@ withService(
       const report = await service().whileStopped((config) => audit(config, () => undefined))
       expect(report.difference).toBeUndefined()
       expect(report.equal).toBe(true)
-    })
+    }, 180_000)
 
     async function buyDying(
       scene: Scene,

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
+import { takeRareLooks } from '../../packages/server/src/services/payments/claims/rare-looks.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
 import { openMarket } from '../support/market.ts'
@@ -48,8 +49,9 @@ withService(
           service().world.advance(ms / 100)
           const nowMs = service().world.now()
           const page = { olderThanMs: nowMs, after: { at: -1n, id: '' }, limit: 100 }
-          const due = await listOpenClaims(ports.database, { ...page, nowMs })
-          for (const claim of due) await payments.reconcile(claim)
+          const open = await listOpenClaims(ports.database, page)
+          for (const claim of open.concat(await takeRareLooks(ports.database, nowMs)))
+            await payments.reconcile(claim)
         }
         return looks
       }

@@ -148,4 +148,4 @@ test('a service that is killed again and again while it sells delivers what was 
   const report = await audit(config, () => undefined)
   expect(report.difference).toBeUndefined()
   expect(report.equal).toBe(true)
-})
+}, 180_000)

@@ -130,14 +130,14 @@ export const mutants: readonly Mutant[] = [
     name: 'late-money-is-not-looked-for',
     scene: 'market',
     file: 'services/payments/claims/reconciler.ts',
-    find: 'const claims = await listEndedClaims(database, { ...page, beforeSeconds, after })',
+    find: 'const claims = await listEndedClaims(database, { beforeSeconds, after, limit: pageSize })',
     put: 'const claims = []',
   },
   {
     name: 'open-claims-are-not-looked-for',
     scene: 'market',
     file: 'services/payments/claims/reconciler.ts',
-    find: 'const claims = await listOpenClaims(database, { ...page, olderThanMs, after })',
+    find: 'const claims = await listOpenClaims(database, { olderThanMs, after, limit: pageSize })',
     put: 'const claims = []',
   },
   {

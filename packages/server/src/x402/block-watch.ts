@@ -1,11 +1,4 @@
-import {
-  findBlockOf,
-  findTransactionReceipt,
-  readBlockHash,
-  readFinalHeight,
-  readNewestBlock,
-  type TransactionReceipt,
-} from './evm-chain.ts'
+import { findBlockOf, readBlockHash, readFinalHeight, readNewestBlock } from './evm-chain.ts'
 import { type ReadReceipt, ReceiptReader } from './receipt-reader.ts'
 import type { Rpc } from './rpc.ts'
 import type { SaidUse } from './use-reader.ts'
@@ -57,8 +50,8 @@ export class BlockWatch {
   }
 
   /** Finds the receipt of a transaction in the block that has it now. */
-  findReceipt(transaction: string): Promise<TransactionReceipt | undefined> {
-    return findTransactionReceipt(this.#rpc, transaction)
+  findReceipt(transaction: string): Promise<ReadReceipt | undefined> {
+    return this.#receipts.findMade(transaction)
   }
 
   /** Finds the height of the block that has a transaction now. */

@@ -14,8 +14,8 @@ export type LogFilter = {
 export const rangeBlocks = 2_000n
 /** Ranges to look back: a day on a chain with a block every two seconds. */
 export const rangesMax = 22
-/** The most bytes of a range's answer that travels with others: some 1,600 logs. */
-const sharedBytesMax = 1024 * 1024
+/** The most bytes of a range's answer that travels with those of other searches: some 800 logs. */
+const sharedBytesMax = 512 * 1024
 /** The most filters that are remembered, the most logs of one, and of all: some 60 MB. */
 const filtersMax = 10_000
 const logsMax = 1_000

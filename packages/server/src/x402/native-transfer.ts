@@ -1,13 +1,7 @@
 import { Fault } from '../base/fault.ts'
 import type { World } from '../base/world.ts'
 import { readBalance } from './authorization-use.ts'
-import { findConfirmed } from './confirmed.ts'
-import {
-  findTransactionReceipt,
-  readBlockTime,
-  readHead,
-  type TransactionReceipt,
-} from './evm-chain.ts'
+import { readBlockTime, readHead, type TransactionReceipt } from './evm-chain.ts'
 import type { Settlement } from './facilitator.ts'
 import type { PaymentNetwork } from './networks.ts'
 import type { NativePayment, NativeTransfer } from './protocol.ts'
@@ -75,7 +69,7 @@ export function makeNativeTransfers(options: NativeOptions): NativeTransfers {
   const receipts = new ReceiptReader(rpc, network.asset.address, confirmations)
   return {
     find: (claim) => find({ ...options, waiting, receipts }, claim),
-    settle: (payment) => settle(options, payment),
+    settle: (payment) => settle({ ...options, receipts }, payment),
   }
 }
 
@@ -120,11 +114,16 @@ function makeUnconfirmedFault(transaction: string): Fault {
   })
 }
 
-async function settle(options: NativeOptions, payment: NativePayment): Promise<Settlement> {
+async function settle(
+  options: NativeOptions & Pick<Finding, 'receipts'>,
+  payment: NativePayment,
+): Promise<Settlement> {
   const { payload } = payment
   let receipt: TransactionReceipt | undefined
   try {
-    receipt = await findConfirmedReceipt(options, payload.transaction)
+    const found = await options.receipts.findMade(payload.transaction)
+    if (found === 'too large') throw toUnreachable(new Error(`it ${tooManyEvents}`))
+    receipt = found
   } catch (error) {
     options.log.warn({ error }, 'the payment network did not tell what became of a transfer')
     return { state: 'pending', reason: 'network_unreachable' }
@@ -213,12 +212,4 @@ async function pollReceipt(
     await world.sleep(pollMs)
     isComing = await receipts.isKnown(hash)
   }
-}
-
-/** Reads the receipt of a transfer that was taken, whatever its length: there is one such read for each. */
-function findConfirmedReceipt(
-  { rpc, confirmations }: NativeOptions,
-  hash: string,
-): Promise<TransactionReceipt | undefined> {
-  return findConfirmed(rpc, confirmations, () => findTransactionReceipt(rpc, hash))
 }

@@ -91,7 +91,13 @@ export class ReceiptReader {
     const found = await this.#findShared(transaction, 'bounded')
     if (!isCut(found) || !(await this.#hasMoved(transaction, moved, found.blockNumber)))
       return found?.receipt
-    return (await this.#findShared(transaction, 'whole'))?.receipt
+    return this.findMade(transaction)
+  }
+
+  /** Finds the receipt of a transaction that is known to have moved money to us: it is read as far as anything is. */
+  async findMade(transaction: string): Promise<ReadReceipt | undefined> {
+    const found = await this.#findShared(transaction, 'bounded')
+    return (isCut(found) ? await this.#findShared(transaction, 'whole') : found)?.receipt
   }
 
   /**

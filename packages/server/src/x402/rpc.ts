@@ -147,14 +147,16 @@ export function openRpc(options: RpcOptions): Rpc {
   const sendHeavy = async () => {
     if (heavyUnderWay === heavyAtOnceMax) return
     heavyUnderWay += 1
-    for (let call = heavy.shift(); call !== undefined; call = heavy.shift())
-      await send([call], call.bytesMax)
+    for (let call = heavy.shift(); call !== undefined; call = heavy.shift()) {
+      if (isClosed) call.reject(makeClosedFault())
+      else await send([call], call.bytesMax)
+    }
     heavyUnderWay -= 1
   }
   return {
     call: (method, params, { answerBytesMax: bytesMax = bytesMaxDefault, isHeavy = false } = {}) =>
       new Promise((resolve, reject) => {
-        if (isClosed) return reject(toUnreachable(new TransportError('the client is closed')))
+        if (isClosed) return reject(makeClosedFault())
         const call = { method, params, bytesMax, resolve, reject }
         if (isHeavy) {
           heavy.push(call)
@@ -171,13 +173,18 @@ export function openRpc(options: RpcOptions): Rpc {
   }
 }
 
+function makeClosedFault(): Fault {
+  return toUnreachable(new TransportError('the client is closed'))
+}
+
 /** Returns true for the fault of a call whose answer alone has more bytes than are read. */
 export function isTooLarge(error: unknown): boolean {
   return error instanceof Fault && error.cause instanceof AnswerTooLarge
 }
 
 /** The words of providers that bound the logs of an answer, by their number or by bytes. */
-const tooManyWords = /more than \d+ (results|logs)|too many (results|logs)|response size|too large/i
+const tooManyWords =
+  /more than \d+ (results|logs)|too many (results|logs)|(response|result)s? (size|set)|size exceeded|too large/i
 
 /** The same for logs, where the node itself may refuse so many. */
 export function hasTooManyLogs(error: unknown): boolean {

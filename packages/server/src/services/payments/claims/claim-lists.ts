@@ -2,7 +2,6 @@ import { requirePresent } from '../../../base/assert.ts'
 import type { Queryable } from '../../../database/database.ts'
 import { sql } from '../../../database/sql.ts'
 import { type Claim, type ClaimRow, claimColumns, claims, toClaim } from './claim-store.ts'
-import { printIsDue } from './rare-looks.ts'
 
 /** A place in a list of claims by `at`, which is the time or validity they are listed by. */
 export type ClaimCursor = { readonly at: bigint; readonly id: string }
@@ -14,17 +13,14 @@ const mayEnd = sql`state IN ('ready', 'failed', 'sold') AND valid_before < 10000
 /** One that failed is looked at again at its end, or when it is brought. */
 const readyMs = 600_000
 
-/**
- * Claims that are not booked and older than a moment ago, oldest first, after the cursor. `nowMs`: leaves out those whose
- * look is not due then.
- */
+/** Claims that are not booked and older than a moment ago, oldest first, after the cursor, without those of rare looks. */
 export async function listOpenClaims(
   database: Queryable,
-  page: { olderThanMs: number; nowMs?: number; after: ClaimCursor; limit: number },
+  page: { olderThanMs: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${claimColumns} FROM ${claims}
-    WHERE ${isOpen} AND created_at_ms < ${page.olderThanMs}::int8 AND ${printIsDue(page.nowMs)}
+    WHERE ${isOpen} AND created_at_ms < ${page.olderThanMs}::int8 AND next_look_ms IS NULL
       AND (state <> 'ready' OR created_at_ms > ${page.olderThanMs - readyMs}::int8)
       AND (created_at_ms, id) > (${page.after.at}::int8, ${page.after.id}::text)
     ORDER BY created_at_ms, id LIMIT ${page.limit}`)
@@ -80,15 +76,16 @@ export async function readBacklog(
 
 /**
  * Lists claims whose payment others could still execute when it failed, or when a balance was charged in its place, and
- * can no longer: their outcome is certain now. `beforeSeconds` is a time on the payments' own clock; `nowMs` as above.
+ * can no longer: their outcome is certain now. `beforeSeconds` is a time on the payments' own clock, without
+ * those of rare looks.
  */
 export async function listEndedClaims(
   database: Queryable,
-  page: { beforeSeconds: number; nowMs?: number; after: ClaimCursor; limit: number },
+  page: { beforeSeconds: number; after: ClaimCursor; limit: number },
 ): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     SELECT ${claimColumns} FROM ${claims}
-    WHERE ${mayEnd} AND valid_before < ${page.beforeSeconds}::numeric AND ${printIsDue(page.nowMs)}
+    WHERE ${mayEnd} AND valid_before < ${page.beforeSeconds}::numeric AND next_look_ms IS NULL
       AND (valid_before, id) > (${String(page.after.at)}::numeric, ${page.after.id}::text)
     ORDER BY valid_before, id LIMIT ${page.limit}`)
   return rows.map(toClaim)

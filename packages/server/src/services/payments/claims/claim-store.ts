@@ -296,7 +296,7 @@ export async function updateStates(
   const { to } = decideStep(known.state, known.event)
   const { reason = null, settledBy, writeAfter, use } = facts
   const changes = [
-    sql`state = ${to}, reason = ${isUntried(to) ? reason : null}`,
+    sql`state = ${to}, reason = ${isUntried(to) ? reason : null}, next_look_ms = NULL`,
     ...(settledBy === undefined ? [] : [sql`settled_by = ${noteTransaction(known, settledBy)}`]),
     ...(writeAfter === undefined ? [] : [sql`write_after = ${writeAfter}::int8`]),
     ...(use === undefined

@@ -140,9 +140,12 @@ export function buildPaymentIdentifierColumn(): SqlStatement[] {
   ]
 }
 
-/** Null where a payment may be looked at in each round; see rare-looks.ts. */
+/** Null where a payment is looked at in each round; see rare-looks.ts. */
 export function buildNextLookColumn(): SqlStatement[] {
-  return [sql`ALTER TABLE ${claims} ADD COLUMN next_look_ms int8`]
+  return [
+    sql`ALTER TABLE ${claims} ADD COLUMN next_look_ms int8`,
+    sql`CREATE INDEX claim_next_look ON ${claims} (next_look_ms) WHERE next_look_ms IS NOT NULL`,
+  ]
 }
 
 /**

@@ -1,16 +1,20 @@
 import { dayMs } from '../../../base/durations.ts'
 import type { Queryable } from '../../../database/database.ts'
-import { type SqlStatement, sql } from '../../../database/sql.ts'
+import { sql } from '../../../database/sql.ts'
 import type { Settlement } from '../../../x402/facilitator.ts'
-import { type Claim, claims } from './claim-store.ts'
+import { type Claim, type ClaimRow, claimColumns, claims, toClaim } from './claim-store.ts'
 
 /** The part of the time since its end after which a payment is looked at again. */
 const agePart = 16
+/** Such payments that one round looks at. */
+const ofRoundMax = 50
+/** The time until the next look where one says nothing. */
+const silentMs = 600_000
 
 /**
  * Spaces the looks at a payment past its end that the chain calls used, and of which it shows no more: nothing but a
- * reorganisation, or another node, changes that. Its row stays open for good, and each look costs some calls. One that
- * is brought again is looked at whenever it is.
+ * reorganisation, or another node, changes that. Anybody can make such payments, and their rows stay open for good. One
+ * that is brought again is looked at whenever it is.
  */
 export async function noteLook(
   database: Queryable,
@@ -23,10 +27,15 @@ export async function noteLook(
   await database.execute(sql`UPDATE ${claims} SET next_look_ms = ${nextMs}::int8 WHERE id = ${id}`)
 }
 
-/** The condition of claims whose look is due; those that wait for something else than a look are. */
-export function printIsDue(nowMs: number | undefined): SqlStatement {
-  if (nowMs === undefined) return sql`true`
-  return sql`(next_look_ms IS NULL OR next_look_ms <= ${nowMs}::int8 OR state NOT IN ('claimed', 'ready', 'failed', 'sold'))`
+/** Takes some of those whose look is due, the longest due first, so that no other process does. */
+export async function takeRareLooks(database: Queryable, nowMs: number): Promise<Claim[]> {
+  const rows = await database.query<ClaimRow>(sql`
+    UPDATE ${claims} SET next_look_ms = ${nowMs + silentMs}::int8
+    WHERE id IN (
+      SELECT id FROM ${claims} WHERE next_look_ms <= ${nowMs}::int8
+      ORDER BY next_look_ms LIMIT ${ofRoundMax} FOR UPDATE SKIP LOCKED
+    ) RETURNING ${claimColumns}`)
+  return rows.map(toClaim)
 }
 
 function isUnseen(outcome: Settlement): boolean {

@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import type { Payments } from '../payments.ts'
 import { type ClaimCursor, listEndedClaims, listOpenClaims } from './claim-lists.ts'
 import type { Claim } from './claim-store.ts'
+import { takeRareLooks } from './rare-looks.ts'
 
 const intervalMs = 5_000
 /** A claim this young is most likely in the hands of its request. */
@@ -41,17 +42,20 @@ export function startReconciler(payments: Payments, log: Logger): () => Promise<
     }
   }
   const round = async (olderThanMs: number) => {
-    const nowMs = world.now()
-    const beforeSeconds = Math.floor(nowMs / 1000) - certainAfterSeconds
-    const page = { nowMs, limit: pageSize }
+    const beforeSeconds = Math.floor(world.now() / 1000) - certainAfterSeconds
     await walk(async (after) => {
-      const claims = await listOpenClaims(database, { ...page, olderThanMs, after })
+      const claims = await listOpenClaims(database, { olderThanMs, after, limit: pageSize })
       return { claims, next: findCursorAfter(claims, ({ created_at_ms }) => created_at_ms) }
     })
     await walk(async (after) => {
-      const claims = await listEndedClaims(database, { ...page, beforeSeconds, after })
+      const claims = await listEndedClaims(database, { beforeSeconds, after, limit: pageSize })
       return { claims, next: findCursorAfter(claims, ({ valid_before }) => valid_before) }
     })
+    // After all others, whose money waits.
+    await walk(async () => ({
+      claims: await takeRareLooks(database, world.now()),
+      next: undefined,
+    }))
   }
   const start = (olderThanMs: number) => {
     running ??= round(olderThanMs)

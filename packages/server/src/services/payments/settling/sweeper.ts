@@ -145,7 +145,7 @@ async function noteSettled(
 ): Promise<void> {
   if (memory === undefined) return noteSweep(database, id, 'done')
   const { blocks, look, heights } = memory
-  const height = outcome.blockNumber ?? (await blocks.findReceipt(outcome.transaction))?.blockNumber
+  const height = outcome.blockNumber ?? (await blocks.findHeight(outcome.transaction))
   // A block above the look could be replaced before the next one sees it.
   if (look === undefined || height === undefined || height > look.head) return
   if (height <= look.final) await noteSweep(database, id, 'done')
