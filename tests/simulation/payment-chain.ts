@@ -362,9 +362,16 @@ export class PaymentChain {
   }
 
   #transaction(hash: string): object | null {
-    const found = this.#blocks.find(hash)?.mined.transaction
-    const known = found ?? this.#blocks.pool.find((one) => one.hash === hash)
-    return known === undefined ? null : { to: known.action.to, input: known.action.data ?? '0x' }
+    const found = this.#blocks.find(hash)
+    const known = found?.mined.transaction ?? this.#blocks.pool.find((one) => one.hash === hash)
+    if (known === undefined) return null
+    const { to, data: input = '0x' } = known.action
+    return { to, input, ...this.#namePlace(found?.height) }
+  }
+
+  #namePlace(height: number | undefined): object {
+    if (height === undefined) return { blockNumber: null, blockHash: null }
+    return { blockNumber: toHex(height), blockHash: this.#hashBlock(height) }
   }
 
   #receipt(hash: string): object | null {
@@ -374,8 +381,7 @@ export class PaymentChain {
     return {
       transactionHash: hash,
       status: mined.effect === 'reverted' ? '0x0' : '0x1',
-      blockNumber: toHex(height),
-      blockHash: this.#hashBlock(height),
+      ...this.#namePlace(height),
       to: mined.transaction.action.to,
       logs: makeLogs(mined, this.network.asset.address),
     }
