@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import type { StoredView } from '../../packages/server/src/model/definitions.ts'
+import { markStale } from '../../packages/server/src/projections/view-state.ts'
 import { define } from '../../packages/server/src/services/applications/define.ts'
 import type { Data } from '../support/data.ts'
 import { withService } from '../support/per-engine.ts'
@@ -102,6 +103,26 @@ withService((service) => {
     await createView(app, again)
     expect(listRows(await app.list('totals'))).toEqual([{ market: 'BTC' }, { market: 'ETH' }])
     expect(tenant.data.catalog.views.size).toBe(1)
+  })
+
+  test('a view stays where its replacement is deleted, or has stopped, just before the view would be', async () => {
+    for (const isStopped of [false, true]) {
+      const app = await createSeller(service())
+      await createView(app, { name: 'totals', query: perMarket })
+      const tenant = await loadTenant(app)
+      const { old, next, finish } = await startReplacing(app)
+      const run = vi.spyOn(tenant.definitions, 'run')
+      const changing = tenant.definitions.run(async () => {
+        await expect.poll(() => run.mock.calls.length, 'the view is to be deleted').toBe(2)
+        const stale = { view: next.id, reason: 'it is too large' }
+        if (isStopped) await markStale(service().database, tenant.schema, stale)
+        else await define(tenant, [{ kind: 'view', id: next.id, body: undefined }])
+      })
+      await Promise.all([changing, finish()])
+      const { views } = tenant.data.catalog
+      expect([...views.keys()]).toEqual(isStopped ? [old.id, next.id] : [old.id])
+      expect(listRows(await app.list('totals'))).toEqual(grouped)
+    }
   })
 
   test('a view that is granted cannot be replaced, because the views of others are made of it', async () => {

@@ -76,6 +76,11 @@ export async function readProgress(
   return new Map(rows.map((row) => [row.view, toProgress(row)]))
 }
 
+/** Returns true for a view that is filled and gives its own rows to whoever reads it. */
+export function isWhole(progress: ViewProgress | undefined): boolean {
+  return progress?.status === 'live' || (progress?.status === 'lazy' && progress.whole)
+}
+
 /** Reads the positions of an application's live views, by id, as leaves; the table must be there. */
 export async function readLive(
   tx: Queryable,

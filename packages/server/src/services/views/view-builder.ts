@@ -5,7 +5,7 @@ import { cancelSession } from '../../database/cancel-session.ts'
 import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { describeReason, isTransactionError } from '../../projections/live-views.ts'
-import { markStale, readProgress, type ViewProgress } from '../../projections/view-state.ts'
+import { isWhole, markStale, readProgress, type ViewProgress } from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { type BuildWork, makeWork } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
@@ -212,7 +212,7 @@ export class ViewBuilder {
 
   /** Deletes the view that a filled one replaces; until here reads got the old one, and go on so where it is needed. */
   async #deleteReplaced(tenant: Tenant, view: StoredView): Promise<void> {
-    const problem = await deleteReplaced(tenant, view)
+    const problem = await deleteReplaced(this.#database, tenant, view)
     if (problem !== undefined) await this.#leaveStale(tenant, view, problem)
   }
 
@@ -382,8 +382,4 @@ function isToDo(progress: ViewProgress | undefined): boolean {
   if (progress === undefined) return false
   const { status, wanted, leaf } = progress
   return status === 'building' || (status === 'lazy' && wanted.leaf > leaf)
-}
-
-function isWhole(progress: ViewProgress | undefined): boolean {
-  return progress?.status === 'live' || (progress?.status === 'lazy' && progress.whole)
 }
