@@ -113,7 +113,8 @@ withService((service) => {
       const { old, next, finish } = await startReplacing(app)
       const run = vi.spyOn(tenant.definitions, 'run')
       const changing = tenant.definitions.run(async () => {
-        await expect.poll(() => run.mock.calls.length, 'the view is to be deleted').toBe(2)
+        // The second one is to delete the view.
+        await expect.poll(() => run.mock.calls.length).toBe(2)
         const stale = { view: next.id, reason: 'it is too large' }
         if (isStopped) await markStale(service().database, tenant.schema, stale)
         else await define(tenant, [{ kind: 'view', id: next.id, body: undefined }])

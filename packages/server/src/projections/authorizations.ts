@@ -1,3 +1,4 @@
+import { limits } from '@tollbase/contract/limits'
 import type { Queryable } from '../database/database.ts'
 import { type SqlStatement, sql } from '../database/sql.ts'
 import type { AuthorizationRecord } from '../model/authorization.ts'
@@ -10,23 +11,28 @@ import { readBodies } from './read-bodies.ts'
 /** Authorizations, from `authorization` entries of the system chain: each holds the newest whole record. */
 export class Authorizations implements Projection {
   readonly types = ['authorization'] as const
-  readonly #kept: KeptRecords<AuthorizationRecord>
+  /** Those that applications gave from their own balances, and those of wallets, which anybody can make. */
+  readonly #own: KeptRecords<AuthorizationRecord>
+  readonly #ofWallets: KeptRecords<AuthorizationRecord>
   readonly #byHash = new Map<string, string>()
   /** The ids, by application, of those that spent from its own balance and are in their table alone. */
   readonly #budgets = new Map<string, Set<string>>()
 
   constructor(now: () => number) {
-    this.#kept = new KeptRecords({ now, onForgotten: (one) => this.#forget(one) })
+    const onForgotten = (one: AuthorizationRecord) => this.#forget(one)
+    this.#own = new KeptRecords({ now, onForgotten })
+    const bytesMax = limits.allWalletAuthorizationsBytesMax
+    this.#ofWallets = new KeptRecords({ now, onForgotten, bytesMax })
   }
 
   /** The key of this hash, as a key that pays and has no other right, while its authorization is alive. */
   findKey(keyHash: string, nowMs: number): KeyRecord | undefined {
-    const one = this.#kept.get(this.#byHash.get(keyHash) ?? '')
+    const one = this.#find(this.#byHash.get(keyHash) ?? '')
     return one !== undefined && this.isAlive(one, nowMs) ? toKey(one) : undefined
   }
 
   isAlive(one: AuthorizationRecord, nowMs: number): boolean {
-    return this.#kept.isAlive(one.id, one, { nowMs })
+    return this.#getKept(one).isAlive(one.id, one, { nowMs })
   }
 
   /** Reads the application's authorization of this id, also one that died so long ago that its table alone has it. */
@@ -35,9 +41,9 @@ export class Authorizations implements Projection {
     schema: string,
     { appId, id }: { readonly appId: string; readonly id: string },
   ): Promise<AuthorizationRecord | undefined> {
-    const known = this.#kept.get(id)
-    if (known !== undefined || !this.#kept.hasForgotten(appId))
-      return known?.app_id === appId ? known : undefined
+    const known = this.#find(id)
+    const hasForgotten = this.#own.hasForgotten(appId) || this.#ofWallets.hasForgotten(appId)
+    if (known !== undefined || !hasForgotten) return known?.app_id === appId ? known : undefined
     const [row] = await database.query<{ body: string }>(
       sql`SELECT body FROM ${sql.id(schema, 'authorization')} WHERE id = ${id}`,
     )
@@ -45,29 +51,28 @@ export class Authorizations implements Projection {
     return found?.app_id === appId ? found : undefined
   }
 
-  /** Lists those of an application that live or died last, newest first. */
-  listByApp(appId: string): AuthorizationRecord[] {
-    const kept = this.#kept.listByApp(appId).sort((one, other) => other.place - one.place)
-    return kept.map(({ record }) => record)
+  /** Lists those through an application that live or died last, newest first: all of them, or those from one account. */
+  listByApp(appId: string, account?: string): AuthorizationRecord[] {
+    return [...this.#own.listByApp(appId), ...this.#ofWallets.listByApp(appId)]
+      .filter(({ record }) => account === undefined || record.account === account)
+      .sort((one, other) => other.place - one.place)
+      .map(({ record }) => record)
   }
 
-  /** Sums the bytes that the live authorizations of wallets through an application stand for. */
-  sumWalletBytes(appId: string, nowMs: number): number {
-    return this.#kept
-      .listByApp(appId)
-      .filter(({ record }) => !isOwn(record) && this.isAlive(record, nowMs))
-      .reduce((sum, { bytes }) => sum + bytes, 0)
+  /** Finds what has no room for one more of a wallet through an application: that application, or all together. */
+  findFull(appId: string): 'application' | 'all' | undefined {
+    return this.#ofWallets.findFull(appId, limits.walletAuthorizationsBytesMax)
   }
 
   /** Lists all authorizations, as names of budgets, that an application ever gave from its own balance. */
   listBudgets(appId: string): string[] {
-    const kept = this.#kept.listByApp(appId).filter(({ record }) => isOwn(record))
+    const kept = this.#own.listByApp(appId)
     return [...(this.#budgets.get(appId) ?? []), ...kept.map(({ id }) => id)]
   }
 
   /** Its key is refused from this moment; the returned function takes that back, once. */
-  kill(id: string): () => void {
-    return this.#kept.kill(id)
+  kill(one: AuthorizationRecord): () => void {
+    return this.#getKept(one).kill(one.id)
   }
 
   tables(schema: string): SqlStatement[] {
@@ -104,7 +109,15 @@ export class Authorizations implements Projection {
   #set(body: string, leaf: number): void {
     const one: AuthorizationRecord = JSON.parse(body)
     this.#byHash.set(one.key_hash, one.id)
-    this.#kept.set(one.id, one, { chars: body.length, place: leaf })
+    this.#getKept(one).set(one.id, one, { chars: body.length, place: leaf })
+  }
+
+  #find(id: string): AuthorizationRecord | undefined {
+    return this.#own.get(id) ?? this.#ofWallets.get(id)
+  }
+
+  #getKept(one: Granted): KeptRecords<AuthorizationRecord> {
+    return isOwn(one) ? this.#own : this.#ofWallets
   }
 
   #forget(one: AuthorizationRecord): void {
@@ -116,8 +129,10 @@ export class Authorizations implements Projection {
   }
 }
 
+type Granted = Pick<AuthorizationRecord, 'account' | 'app_id'>
+
 /** Returns true where the application's own balance pays. */
-function isOwn({ account, app_id: appId }: AuthorizationRecord): boolean {
+function isOwn({ account, app_id: appId }: Granted): boolean {
   return account === toApplicationAccount(appId)
 }
 

@@ -10,11 +10,13 @@ type Record = {
 
 const at = (ms: number) => new Date(ms).toISOString()
 
-function makeKept(nowMs = 1_000_000) {
+function makeKept(bytesMax?: number) {
   const forgotten: Record[] = []
+  const time = { nowMs: 1_000_000 }
   const kept = new KeptRecords<Record>({
-    now: () => nowMs,
+    now: () => time.nowMs,
     onForgotten: (one) => forgotten.push(one),
+    ...(bytesMax !== undefined && { bytesMax }),
   })
   const set = (id: string, record: Partial<Record> = {}) =>
     kept.set(
@@ -22,7 +24,7 @@ function makeKept(nowMs = 1_000_000) {
       { app_id: 'shop', revoked_at: null, expires_at: null, ...record },
       { chars: 1_000, place: 0 },
     )
-  return { kept, set, forgotten }
+  return { kept, set, forgotten, time }
 }
 
 test('all live records stay, and of the dead ones those that died last, in any order of their coming', () => {
@@ -66,4 +68,61 @@ test('a record is dead while anybody kills it, and a kill is taken back once', (
   expect([isAlive(), isAlive(1)]).toEqual([false, true])
   second()
   expect(isAlive()).toBe(true)
+})
+
+const sumBytes = (kept: KeptRecords<Record>, apps: Iterable<string>) =>
+  [...apps].flatMap((app) => kept.listByApp(app)).reduce((sum, { bytes }) => sum + bytes, 0)
+
+test('the live records of all applications have a bound, which a few cannot take from the others', () => {
+  const bytesMax = 1_000_000
+  const { kept, set, time } = makeKept(bytesMax)
+  const fill = (app: string, record: Partial<Record> = {}) => {
+    let count = 0
+    while (kept.findFull(app, 400_000) === undefined)
+      set(`${app} ${count++}`, { app_id: app, ...record })
+    return kept.findFull(app, 400_000)
+  }
+  const end = at(time.nowMs + 1)
+  expect([fill('a', { expires_at: end }), fill('b')]).toEqual(['application', 'all'])
+  const apps = ['a', 'b', ...Array.from({ length: 50 }, (_, index) => `${index}`)]
+  expect(kept.findFull('new', 400_000)).toBeUndefined()
+  for (const app of apps) fill(app)
+  expect(sumBytes(kept, apps)).toBeGreaterThan(bytesMax - 10_000)
+  expect(sumBytes(kept, apps)).toBeLessThan(bytesMax + 10_000)
+  expect(kept.findFull('new', 400_000)).toBe('all')
+  time.nowMs += 1
+  expect(kept.findFull('new', 400_000)).toBeUndefined()
+  expect(kept.listByApp('a'), 'those that have ended leave the memory').toEqual([])
+  expect(kept.hasForgotten('a')).toBe(true)
+  const { length } = kept.listByApp('b')
+  fill('b')
+  expect(kept.listByApp('b').length).toBeGreaterThan(length)
+})
+
+test('dead records of many applications take no more memory than all may have', () => {
+  const { kept, set } = makeKept(1_000_000)
+  const apps = Array.from({ length: 100 }, (_, index) => `${index}`)
+  for (const app of apps)
+    for (let index = 0; index < 100; index++)
+      set(`${app} ${index}`, { app_id: app, revoked_at: at(index) })
+  expect(sumBytes(kept, apps)).toBeLessThan(1_010_000)
+  for (let index = 0; index < 500; index++) set(`live ${index}`)
+  expect(kept.findFull('shop', 2_000_000)).toBe('all')
+  expect(sumBytes(kept, apps)).toBe(0)
+})
+
+test('an application forgets dead records as soon as they have twice their bytes, however many live', () => {
+  const { kept, set, time } = makeKept()
+  for (let index = 0; index < 500; index++) set(`live ${index}`)
+  const live = sumBytes(kept, ['shop'])
+  for (let index = 0; index < 400; index++) {
+    set(`dead ${index}`, { revoked_at: at(index) })
+    expect(sumBytes(kept, ['shop']) - live).toBeLessThanOrEqual(2 * limits.deadKeysBytesMax)
+  }
+  // The end of a record is noticed later.
+  for (let index = 0; index < 2_000; index++) {
+    time.nowMs += 1
+    set(`ending ${index}`, { expires_at: at(time.nowMs + 1) })
+  }
+  expect(sumBytes(kept, ['shop']) - live).toBeLessThan(live / 2 + 3 * limits.deadKeysBytesMax)
 })

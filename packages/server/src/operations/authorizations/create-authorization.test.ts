@@ -1,7 +1,7 @@
 import { limits } from '@tollbase/contract/limits'
 import { withService } from '@tollbase/testing/per-engine'
 import { askSigned, makeTestWallet } from '@tollbase/testing/wallet'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
 describe('createAuthorization', () =>
   withService((service) => {
@@ -89,6 +89,11 @@ describe('createAuthorization', () =>
       const refused = await grant()
       expect([refused.status, refused.body.code]).toEqual([409, 'CONFLICT'])
       expect((await grant(other)).status).toBe(201)
+      // So many bytes of all applications would take this test minutes.
+      const { authorizations } = service().running.service.tenants.system
+      vi.spyOn(authorizations, 'findFull').mockReturnValueOnce('all')
+      const none = await grant(other)
+      expect([none.status, none.body.error]).toEqual([409, expect.stringContaining('its share')])
       const at = `/api/apps/${app.appId}/authorizations`
       const own = await service().request('POST', at, { body, headers: app.headers })
       expect(own.status, "the application's own are not of wallets").toBe(201)

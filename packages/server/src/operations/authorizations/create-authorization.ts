@@ -48,20 +48,29 @@ function refuseTooMany(
   account: string,
 ): void {
   const { authorizations } = tenants.system
-  const { authorizationsOfAccountMax: max, walletAuthorizationsBytesMax: bytesMax } = limits
+  const {
+    authorizationsOfAccountMax: max,
+    walletAuthorizationsBytesMax: bytesMax,
+    allWalletAuthorizationsBytesMax: allBytesMax,
+  } = limits
   const now = world.now()
   const live = authorizations
-    .listByApp(app)
-    .filter((one) => one.account === account && authorizations.isAlive(one, now))
+    .listByApp(app, account)
+    .filter((one) => authorizations.isAlive(one, now))
   if (live.length >= max)
     throw new Fault('CONFLICT', {
       message: `There are at most ${max} live authorizations from one balance; revoke one first`,
     })
   if (account === toApplicationAccount(app)) return
-  if (authorizations.sumWalletBytes(app, now) < bytesMax) return
-  throw new Fault('CONFLICT', {
-    message: `Wallets have as many live authorizations through ${app} as the service keeps for one application (${bytesMax} bytes); grant through another application, which makes no difference to what may be bought, or ask this one to revoke some`,
-  })
+  const full = authorizations.findFull(app)
+  if (full === 'application')
+    throw new Fault('CONFLICT', {
+      message: `Wallets have as many live authorizations through ${app} as the service keeps for one application (${bytesMax} bytes); grant through another application, which makes no difference to what may be bought, or ask this one to revoke some`,
+    })
+  if (full === 'all')
+    throw new Fault('CONFLICT', {
+      message: `Wallets have almost as many live authorizations as the service keeps for all applications (${allBytesMax} bytes), and ${app} has its share of them; grant through an application with fewer, which makes no difference to what may be bought, or revoke some`,
+    })
 }
 
 function parseLimits(

@@ -21,29 +21,27 @@ export function requireGranter({ caller, service }: Call<'tenants'>, app: string
 }
 
 /**
- * Requires a caller who may see and revoke authorizations of the application: wallets, and who has Admin on it. It may
- * be archived, since an authorization spends on; then it is 404 to a wallet without a part in it, as to everybody.
+ * Lists the authorizations through the application that the caller may see and revoke: a wallet its own, and whoever has
+ * Admin all of them. It may be archived, since an authorization spends on; then it is 404 to a wallet without a part in
+ * it, as to everybody.
  */
-export function requireManager(call: Call<'tenants'>, app: string): void {
-  const { caller, service } = call
-  const { tenants } = service
-  if (caller.kind !== 'wallet') {
-    requirePermission(caller, 'Admin', { appId: app, tenants, evenArchived: true })
-    return
-  }
-  if (isOwner(tenants, app, caller.address)) return
-  const all = tenants.system.authorizations.listByApp(app)
-  if (!all.some((one) => canManage(call, app, one))) tenants.requireApplication(app)
+export function listManaged(call: Call<'tenants'>, app: string): AuthorizationRecord[] {
+  const { tenants } = call.service
+  const account = findOnlyAccount(call, app)
+  const managed = tenants.system.authorizations.listByApp(app, account)
+  if (account !== undefined && managed.length === 0) tenants.requireApplication(app)
+  return managed
 }
 
-/** Returns whether the caller may see and revoke this one: a wallet its own, and whoever has Admin all of them. */
-export function canManage(
+/** Finds the one account whose authorizations the caller may manage; undefined where these are all, and else 401 or 403. */
+function findOnlyAccount(
   { caller, service: { tenants } }: Call<'tenants'>,
   app: string,
-  { account }: Pick<AuthorizationRecord, 'account'>,
-): boolean {
-  if (caller.kind !== 'wallet') return true
-  return account === toWalletAccount(caller.address) || isOwner(tenants, app, caller.address)
+): string | undefined {
+  if (caller.kind === 'wallet')
+    return isOwner(tenants, app, caller.address) ? undefined : toWalletAccount(caller.address)
+  requirePermission(caller, 'Admin', { appId: app, tenants, evenArchived: true })
+  return undefined
 }
 
 /** Whoever was replaced by a stolen key must see what that key lets others spend, and end it. */
@@ -58,10 +56,11 @@ export async function requireAuthorization(
   app: string,
   id: string,
 ): Promise<AuthorizationRecord> {
-  requireManager(call, app)
+  const account = findOnlyAccount(call, app)
   const { tenants, database } = call.service
   const { authorizations, schema } = tenants.system
   const one = await authorizations.read(database, schema, { appId: app, id })
-  if (one === undefined || !canManage(call, app, one)) throw new Fault('AUTHORIZATION_NOT_FOUND')
-  return one
+  if (one !== undefined && (account === undefined || one.account === account)) return one
+  listManaged(call, app)
+  throw new Fault('AUTHORIZATION_NOT_FOUND')
 }

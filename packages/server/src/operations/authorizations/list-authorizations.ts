@@ -1,16 +1,15 @@
 import { makeInvalidFault } from '../../base/fault.ts'
 import type { Operation } from '../operation.ts'
 import { describeAuthorization } from './describe-authorization.ts'
-import { canManage, requireManager } from './granters.ts'
+import { listManaged } from './granters.ts'
 
 export const listAuthorizations: Operation<
   'listAuthorizations',
   'database' | 'tenants' | 'world' | 'keyUse'
 > = async (call, { params: { app }, query }) => {
   const { database, tenants, keyUse } = call.service
-  requireManager(call, app)
-  const { authorizations, chain, ledger, schema } = tenants.system
-  const all = authorizations.listByApp(app).filter((one) => canManage(call, app, one))
+  const all = listManaged(call, app)
+  const { chain, ledger, schema } = tenants.system
   const { limit = 100, cursor } = query
   const before = cursor === undefined ? -1 : all.findIndex(({ id }) => id === cursor)
   if (cursor !== undefined && before < 0)

@@ -10,7 +10,7 @@ export const revokeAuthorization: Operation<
   const { tenants, world } = call.service
   const asked = await requireAuthorization(call, app, id)
   if (asked.revoked_at !== null) return { success: true, id, revoked_at: asked.revoked_at }
-  return runKilled(tenants, tenants.system.authorizations.kill(id), async () => {
+  return runKilled(tenants, tenants.system.authorizations.kill(asked), async () => {
     const one = await requireAuthorization(call, app, id)
     const revokedAt = one.revoked_at ?? new Date(world.now()).toISOString()
     if (one.revoked_at === null)
