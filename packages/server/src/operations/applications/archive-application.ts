@@ -17,7 +17,7 @@ export const archiveApplication: Operation<
       details: { open: { payments: open } },
     })
   }
-  await changeApplication(call.service.tenants, {
+  await changeApplication(call, {
     appId: params.app,
     change: { status: 'archived' },
   })

@@ -5,6 +5,7 @@ import type { ApplicationRecord } from '../../model/application.ts'
 import { findSettledOwner } from '../../model/payout-settings.ts'
 import { getPublishChoice } from '../../model/publication.ts'
 import { findWalletSignature } from '../../services/access/credentials.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { verifyWallet } from '../../services/access/wallet-signature.ts'
 import type { Tenants } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
@@ -42,7 +43,7 @@ export const updateApplication: Operation<
       throw new Fault('CONFLICT', { message: 'Another owner was named meanwhile; send it again' })
   }
   const order = { appId: params.app, change, check, evenArchived }
-  const record = await changeApplication(service.tenants, order)
+  const record = await changeApplication(call, order)
   // Some views may have been emptied while it was archived.
   if (body.status !== undefined) service.viewBuilder.notice(params.app)
   return describeApplication(call, record)
@@ -123,9 +124,12 @@ function getStateBefore(tenants: Tenants, appId: string, evenArchived: boolean):
   return evenArchived ? tenants.requireRecord(appId) : tenants.requireApplication(appId)
 }
 
-/** Writes an application's new state and waits until it is in force; `check` may refuse the state that it changes. */
+/**
+ * Writes an application's new state and waits until it is in force, where the caller may do that still; `check` may
+ * refuse the state that it changes.
+ */
 export async function changeApplication(
-  tenants: Tenants,
+  call: Call<'tenants'>,
   {
     appId,
     change,
@@ -138,7 +142,9 @@ export async function changeApplication(
     readonly evenArchived?: boolean
   },
 ): Promise<ApplicationRecord> {
+  const { tenants } = call.service
   return tenants.system.definitions.run(async () => {
+    refuseLapsedCaller(call, appId, { permission: 'Admin', evenArchived })
     const state = getStateBefore(tenants, appId, evenArchived)
     check?.(state)
     const record = { ...state, ...change }

@@ -7,8 +7,8 @@ import type { World } from '../../base/world.ts'
 import type { AuthorizationRecord } from '../../model/authorization.ts'
 import { hashKey, makeKeyText } from '../../projections/keys.ts'
 import { toApplicationAccount } from '../../projections/ledger-entry.ts'
+import { refuseDeadCaller } from '../../services/access/lapsed-caller.ts'
 import type { Call } from '../../services/call.ts'
-import { refuseDeadCaller } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
 import { describeAuthorization } from './describe-authorization.ts'
 import { requireGranter } from './granters.ts'
@@ -21,10 +21,10 @@ export const createAuthorization: Operation<'createAuthorization', 'tenants' | '
   { params: { app }, body },
 ) => {
   const { tenants, world } = call.service
-  const account = requireGranter(call, app)
+  requireGranter(call, app)
   return tenants.system.definitions.run(async () => {
     refuseDeadCaller(call)
-    tenants.requireApplication(app)
+    const account = requireGranter(call, app)
     refuseTooMany(call, app, account)
     const text = makeKeyText(world.randomBytes)
     const one: AuthorizationRecord = {

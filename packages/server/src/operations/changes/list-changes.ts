@@ -1,11 +1,10 @@
 import { awaitWithin } from '../../base/await-within.ts'
-import { Fault, makeInvalidFault } from '../../base/fault.ts'
+import { makeInvalidFault } from '../../base/fault.ts'
 import { HttpReply } from '../../http/reply.ts'
 import { toAsOf } from '../../model/as-of.ts'
-import { requirePermission } from '../../services/access/access.ts'
 import { refuseOperator, requireCollection } from '../../services/access/find-sources.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
-import type { Call } from '../../services/call.ts'
 import { openVersions } from '../../services/encryption/read-opened.ts'
 import type { Operation } from '../operation.ts'
 import { type ChainPosition, type ChangePage, readChanges } from './change-store.ts'
@@ -40,7 +39,7 @@ export const listChanges: Operation<
     } finally {
       watch?.end()
     }
-    refuseLapsedCaller(call, params.app)
+    refuseLapsedCaller(call, params.app, { permission: 'Read' })
   }
 }
 
@@ -68,14 +67,6 @@ function refuseFuture(tenant: Tenant, since: ChainPosition): void {
       '/query/since',
       `is past the end of the chain, whose height is ${height}`,
     )
-}
-
-/** A key may have died, and an application changed hands, while its request waited. */
-function refuseLapsedCaller({ caller, service }: Call<'world' | 'tenants'>, appId: string): void {
-  const { tenants, world } = service
-  if (caller.kind === 'key' && !tenants.system.keys.find(caller.key.key_hash, world.now()))
-    throw new Fault('UNAUTHORIZED', { message: 'The key was revoked or has expired meanwhile' })
-  requirePermission(caller, 'Read', { appId, tenants })
 }
 
 function formatReply({ changes, isCut, asOf }: ChangePage, since: ChainPosition): string {

@@ -9,6 +9,7 @@ import { refuseResealing } from '../../model/encrypted-collections.ts'
 import type { Collection } from '../../model/readable.ts'
 import { addTokenFields } from '../../model/token-fields.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { define } from '../../services/applications/define.ts'
 import { readCurrentStats } from '../../services/collections/current-stats.ts'
 import { buildSchemaIndexes } from '../../services/collections/new-collection.ts'
@@ -24,6 +25,7 @@ export const updateCollection: Operation<
   await checkSchemaDefinition(body.schema_definition)
   const tenant = await service.tenants.load(params.app)
   return tenant.definitions.run(async () => {
+    refuseLapsedCaller(call, params.app, { permission: 'Admin' })
     const { id, name, primary_column } = requireCollection(tenant, params.collection)
     if (body.name !== undefined && body.name !== name)
       throw makeInvalidFault('/name', 'of a collection cannot change')

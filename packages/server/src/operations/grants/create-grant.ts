@@ -6,19 +6,22 @@ import { findDerivePrice } from '../../model/find-price.ts'
 import { findGrant } from '../../model/grants.ts'
 import type { Readable } from '../../model/readable.ts'
 import { requireCollection } from '../../services/access/find-sources.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Operation } from '../operation.ts'
 import { describeGrant } from './describe-grant.ts'
 
 export const createGrant: Operation<'createGrant', 'world' | 'tenants'> = async (
-  { service },
+  call,
   { params, body },
 ) => {
+  const { service } = call
   const tenant = await service.tenants.load(params.app)
   const { app_id: grantee } = service.tenants.requireApplication(body.grantee)
   if (grantee === params.app) throw makeInvalidFault('/grantee', 'needs no grant: it is the owner')
   return tenant.definitions.run(async () => {
+    refuseLapsedCaller(call, params.app, { permission: 'Admin' })
     const { catalog } = tenant.data
     const source = requireSource(tenant, body)
     refuseWhileReplaced(catalog, source)

@@ -1,6 +1,6 @@
 import { listDefaults } from '@tollbase/contract/permissions'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { describeKey, makeKey, parseKeyEnd, writeKeys } from '../../services/keys/key-record.ts'
-import { refuseDeadCaller } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
 import { refuseTooManyKeys } from './refuse-keys.ts'
@@ -11,7 +11,7 @@ export const createKey: Operation<'createKey', 'world' | 'tenants'> = async (
 ) => {
   const { tenants, world } = call.service
   return tenants.system.definitions.run(async () => {
-    refuseDeadCaller(call)
+    refuseLapsedCaller(call, params.app, { permission: 'Admin' })
     refuseTooManyKeys(call, params.app)
     const { text, record } = makeKey(world, {
       appId: params.app,

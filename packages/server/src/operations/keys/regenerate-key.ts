@@ -1,8 +1,9 @@
 import { hasRight, listDefaults, type Permission } from '@tollbase/contract/permissions'
 import { Fault } from '../../base/fault.ts'
 import type { KeyRecord } from '../../projections/keys.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { describeKey, makeKey, parseKeyEnd, writeKeys } from '../../services/keys/key-record.ts'
-import { refuseDeadCaller, runKilled } from '../../services/keys/run-killed.ts'
+import { runKilled } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
 import { toStoredPayLimits } from './pay-limits.ts'
 import { refuseLastAdmin, refuseTooManyKeys } from './refuse-keys.ts'
@@ -37,9 +38,10 @@ export const regenerateKey: Operation<'regenerateKey', 'world' | 'tenants'> = as
   const reviveAll = () => {
     for (const revive of kills.values()) revive()
   }
+  refuseLapsedCaller(call, params.app, { permission: 'Admin' })
   killNamed()
   return runKilled(tenants, reviveAll, async () => {
-    refuseDeadCaller(call, kills)
+    refuseLapsedCaller(call, params.app, { permission: 'Admin', killed: kills })
     const { old, last, permissions } = killNamed()
     const replaced = old.at(-1)
     // A key that was revoked, or has run out, is followed by one that may do no more than it, and spends on its budget.

@@ -1,3 +1,4 @@
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { requireKey, writeKeys } from '../../services/keys/key-record.ts'
 import { runKilled } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
@@ -7,14 +8,22 @@ export const revokeKey: Operation<'revokeKey', 'database' | 'world' | 'tenants'>
   call,
   { params },
 ) => {
-  const { tenants, world } = call.service
+  const { caller, service } = call
+  const { tenants, world } = service
   const { keys } = tenants.system
-  const asked = await requireKey(call.service, params.app, params.key_hash)
+  const asked = await requireKey(service, params.app, params.key_hash)
   if (asked.revoked_at !== null) return describeRevoked(asked.key_hash, asked.revoked_at)
-  // Judged and killed in one step, so that no two last keys end each other.
+  const judgeCaller = () => {
+    // A key may always end itself, however often it asks for it.
+    if (caller.kind === 'key' && caller.key.key_hash === asked.key_hash) return
+    refuseLapsedCaller(call, params.app, { permission: 'Admin' })
+  }
+  // Judged and killed in one step, so that no two last keys end each other, and none ends the one that has ended it.
+  judgeCaller()
   if (keys.isAlive(asked, world.now())) refuseLastAdmin(call, [asked])
   return runKilled(tenants, keys.kill(asked.key_hash), async () => {
-    const key = await requireKey(call.service, params.app, params.key_hash)
+    const key = await requireKey(service, params.app, params.key_hash)
+    judgeCaller()
     const revokedAt = key.revoked_at ?? new Date(world.now()).toISOString()
     if (key.revoked_at === null) await writeKeys(tenants, [{ ...key, revoked_at: revokedAt }])
     return describeRevoked(key.key_hash, revokedAt)

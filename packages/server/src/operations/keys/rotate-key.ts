@@ -1,6 +1,7 @@
 import { Fault } from '../../base/fault.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { makeKey, requireKey, writeKeys } from '../../services/keys/key-record.ts'
-import { refuseDeadCaller, runKilled } from '../../services/keys/run-killed.ts'
+import { runKilled } from '../../services/keys/run-killed.ts'
 import type { Operation } from '../operation.ts'
 import { refuseTooManyKeys } from './refuse-keys.ts'
 
@@ -13,11 +14,14 @@ export const rotateKey: Operation<'rotateKey', 'database' | 'world' | 'tenants'>
   const overlapMs = (body.overlap_seconds ?? 0) * 1000
   const ownKills = overlapMs === 0 ? 1 : 0
   const asked = await requireKey(call.service, params.app, params.key_hash)
+  // Judged and killed in one step, so that a dead key kills none.
+  refuseLapsedCaller(call, params.app, { permission: 'Admin' })
   const now = world.now()
   if (!keys.isAlive(asked, now)) throw makeDeadFault()
   const revive = ownKills === 0 ? () => undefined : keys.kill(asked.key_hash)
   return runKilled(tenants, revive, async () => {
-    refuseDeadCaller(call, new Set(ownKills === 0 ? [] : [asked.key_hash]))
+    const killed = new Set(ownKills === 0 ? [] : [asked.key_hash])
+    refuseLapsedCaller(call, params.app, { permission: 'Admin', killed })
     const old = keys.get(params.app, params.key_hash)
     if (old === undefined || !keys.isAlive(old, now, ownKills)) throw makeDeadFault()
     if (overlapMs > 0) refuseTooManyKeys(call, params.app)

@@ -8,6 +8,7 @@ import {
   type PayoutSettings,
 } from '../../model/payout-settings.ts'
 import type { Caller } from '../../services/access/access.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import type { Uses } from '../../services/call.ts'
 import { writePayoutSettings } from '../../services/payments/payouts/locks.ts'
 import { readPayoutState } from '../../services/payments/payouts/payouts.ts'
@@ -17,11 +18,13 @@ import { describeSettings } from './describe-payout.ts'
 export const setPayoutSettings: Operation<
   'setPayoutSettings',
   'database' | 'tenants' | 'transfers' | 'world'
-> = async ({ service, caller }, { params, body }) => {
+> = async (call, { params, body }) => {
+  const { service, caller } = call
   const { tenants, world } = service
   const address = body.payout_destination?.toLowerCase()
   if (address !== undefined) refuseOwnAddress(service, address)
   const entry = await tenants.system.definitions.run(async () => {
+    refuseLapsedCaller(call, params.app, { permission: 'Admin', evenArchived: true })
     const record = tenants.requireRecord(params.app)
     const nowMs = world.now()
     const by = { owned: record, isOwner: isOwner(caller, record), nowMs }

@@ -3,6 +3,7 @@ import { hasTag } from '../../http/entity-tags.ts'
 import { makeJsonReply } from '../../http/reply.ts'
 import { buildCatalog, type Catalog } from '../../model/catalog.ts'
 import type { PriceRule, PricingDefinition } from '../../model/definitions.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Call } from '../../services/call.ts'
 import {
@@ -30,6 +31,7 @@ export async function changePricing(
   const { service, requestInfo } = call
   const tenant = await service.tenants.load(asked.app)
   return tenant.definitions.run(async () => {
+    refuseLapsedCaller(call, asked.app, { permission: 'Admin' })
     const { catalog } = tenant.data
     const before = catalog.pricing.rules
     refuseOtherVersion(

@@ -8,6 +8,7 @@ import { bindSamples } from '../../query/parameter.ts'
 import type { DeclaredParameter } from '../../query/predefined/declared-parameter.ts'
 import { makeSample } from '../../query/predefined/read-declarations.ts'
 import type { Template } from '../../query/predefined/template.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call } from '../../services/call.ts'
@@ -42,6 +43,7 @@ export const createQuery: Operation<
     if (BigInt(amount ?? 0) > limits.amountAtomicMax)
       throw makeInvalidFault(`/price/${name}`, `must be at most ${limits.amountAtomicMax}`)
   return tenant.definitions.run(async () => {
+    refuseLapsedCaller(call, params.app, { permission: 'Admin' })
     const version = chooseVersion(tenant, body)
     const text = { ...definition, parameters: body.parameters ?? [] }
     const template = await loadTemplate(makeCatalogFinder(service.tenants), params.app, {

@@ -7,6 +7,7 @@ import type { StoredView } from '../../model/definitions.ts'
 import { listReplacements, refuseNeeded } from '../../model/dependents.ts'
 import { planNewView, type ViewPlan } from '../../model/view-plan.ts'
 import { getOutput } from '../../query/tree/query.ts'
+import { refuseLapsedCaller } from '../../services/access/lapsed-caller.ts'
 import { define } from '../../services/applications/define.ts'
 import type { Tenant } from '../../services/applications/tenants.ts'
 import type { Call, Uses } from '../../services/call.ts'
@@ -40,6 +41,7 @@ export async function defineView(
   // This comes before the mutex, since it may read other applications' catalogs.
   const first = await resolveView(service.tenants, tenant, keepSettings(tenant, sent))
   return tenant.definitions.run(async () => {
+    refuseLapsedCaller(call, tenant.application.app_id, { permission: 'Admin' })
     const { catalog } = tenant.data
     const request = keepSettings(tenant, sent)
     const before = catalog.viewsByName.get(request.name)?.view
