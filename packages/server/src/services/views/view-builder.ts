@@ -5,7 +5,12 @@ import { cancelSession } from '../../database/cancel-session.ts'
 import type { Database } from '../../database/database.ts'
 import type { StoredView } from '../../model/definitions.ts'
 import { describeReason, isTransactionError } from '../../projections/live-views.ts'
-import { isWhole, markStale, readProgress, type ViewProgress } from '../../projections/view-state.ts'
+import {
+  isWhole,
+  markStale,
+  readProgress,
+  type ViewProgress,
+} from '../../projections/view-state.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { type BuildWork, makeWork } from './build-progress.ts'
 import { type BuildPorts, buildView, Superseded } from './build-view.ts'
