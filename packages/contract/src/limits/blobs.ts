@@ -17,8 +17,8 @@ export const blobLimits = {
   openUploadsOfApplicationMax: 32,
   openUploadMs: 24 * 3600 * 1000,
   /** Resumable uploads that have ended and whose ends are remembered, and those of one application. */
-  endedUploadsMax: 4096,
-  endedUploadsOfApplicationMax: 64,
+  endedUploadsMax: 8192,
+  endedUploadsOfApplicationMax: 1024,
   /** Files that are read at once, and by one address. */
   downloadsMax: 512,
   downloadsOfAddressMax: 64,

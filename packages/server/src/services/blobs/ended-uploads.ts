@@ -10,8 +10,8 @@ const usualBounds: EndedBounds = {
 
 /**
  * Remembers which uploads have ended, by the numbers of their applications, the oldest first. Each has a folder on the disk
- * and costs its application a row of a few hundred bytes, or nothing, so only some are kept: a client whose last answer was
- * lost asks within minutes.
+ * and costs its application a row of a few hundred bytes, or nothing, so only some are kept, and more than an
+ * application that is busy ends within the minutes in which a client whose last answer was lost asks again.
  */
 export class EndedUploads {
   readonly #bounds: EndedBounds
@@ -37,12 +37,21 @@ export class EndedUploads {
     else this.#counts.delete(application)
   }
 
-  /** Finds the one that goes next: the oldest of an application that has too many, or of all; undefined where all fit. */
+  /**
+   * Finds the one that goes next: the oldest of the application that has the most, where that is too many, or all are;
+   * undefined where all fit. So whoever ends many drives out his own, and not those of others.
+   */
   findExcess(): string | undefined {
     const { max, ofApplicationMax } = this.#bounds
-    const isFull = this.#applications.size > max
-    for (const [id, application] of this.#applications)
-      if (isFull || this.#count(application) > ofApplicationMax) return id
+    let most = 0
+    let holder: number | undefined
+    for (const [application, count] of this.#counts) {
+      if (count <= most) continue
+      most = count
+      holder = application
+    }
+    if (most <= ofApplicationMax && this.#applications.size <= max) return undefined
+    for (const [id, application] of this.#applications) if (application === holder) return id
     return undefined
   }
 
