@@ -5,12 +5,24 @@ import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, expect, test } from 'vitest'
 import { realWorld } from '../../packages/server/src/base/world.ts'
+import { EndedUploads } from '../../packages/server/src/services/blobs/ended-uploads.ts'
 import { ResumableUploads } from '../../packages/server/src/services/blobs/resumable-uploads.ts'
 import { withService } from '../support/per-engine.ts'
 
 const digestOfNothing = `sha-256=:${hash('sha256', '', 'base64')}:`
 const root = mkdtempSync(join(tmpdir(), 'tollbase-upload-places-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
+
+test('where too many ends are remembered, the oldest of the application with the most goes, and not one of others', () => {
+  const ended = new EndedUploads({ max: 4, ofApplicationMax: 3 })
+  for (const id of ['own1', 'own2']) ended.add(id, 1)
+  for (const id of ['many1', 'many2', 'many3']) ended.add(id, 2)
+  expect(ended.findExcess()).toBe('many1')
+  ended.delete('many1')
+  expect(ended.findExcess()).toBeUndefined()
+  ended.add('many4', 2)
+  expect(ended.findExcess()).toBe('many2')
+})
 
 withService((service) => {
   test('a few applications never have all places of open uploads: some are for those that have none', async () => {
@@ -28,7 +40,7 @@ withService((service) => {
     const create = (tenant: typeof first) =>
       uploads.create(
         { tenant, collection: 'files' },
-        { length: 1, details, refuseOverQuota: async () => undefined },
+        { length: 1, details, refuseOverQuota: () => undefined },
       )
     const refused = { code: 'CONFLICT' }
     for (let at = 0; at < 3; at++) await create(first)
@@ -56,7 +68,7 @@ withService((service) => {
     const end = async (tenant: Awaited<ReturnType<typeof load>>) => {
       const target = { tenant, collection: 'files' }
       const file = await uploads.create(target, {
-        ...{ length: 0, details, refuseOverQuota: async () => undefined },
+        ...{ length: 0, details, refuseOverQuota: () => undefined },
       })
       await uploads.keepResult(file, '{}')
       return () => uploads.require(target, file.id)
@@ -91,6 +103,36 @@ withService((service) => {
         'VIEW_EXISTS',
       )
     expect((await ask('POST', `${path}/free/uploads`, { headers })).status).toBe(201)
+  })
+
+  test('an application whose files cannot be measured now stops the uploads of no other', async () => {
+    const [first, second] = [await service().createApp(), await service().createApp()]
+    const { blobs, tenants } = service().running.service
+    const { number } = (await tenants.load(first.appId)).application
+    const hang: { end: () => void } = { end: () => undefined }
+    const hanging = new Promise<void>((resolve) => {
+      hang.end = resolve
+    })
+    const measure = blobs.store.measure.bind(blobs.store)
+    blobs.store.measure = async (folder) => {
+      if (folder === number) await hanging
+      return measure(folder)
+    }
+    const create = ({ appId, headers }: typeof first) =>
+      service().request('POST', `/api/apps/${appId}/blobs/files/uploads`, {
+        headers: { ...headers, 'tus-resumable': '1.0.0', 'upload-length': '1' },
+      })
+    try {
+      const waiting = create(first)
+      // Time in which the first one comes to where it waits.
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect((await create(second)).status).toBe(201)
+      hang.end()
+      expect((await waiting).status).toBe(201)
+    } finally {
+      hang.end()
+      blobs.store.measure = measure
+    }
   })
 
   test('one Idempotency-Key names one upload: another length is refused, and not answered with the first one', async () => {

@@ -55,8 +55,8 @@ const idBytes = 16
  */
 export class BlobStore {
   readonly #options: BlobStoreOptions
-  /** Files are taken in and removed one at a time. */
-  readonly #names = new Mutex()
+  /** Files of a folder are taken in and removed one at a time; a store that does not answer for one stops no other. */
+  readonly #names = new Map<number, Mutex>()
   /** The last who puts the file of a place on the shelf: of those who bring the same one, each after the other. */
   readonly #putting = new Map<string, Promise<void>>()
   /** Files that nobody named when they were last looked at, and since when; `keepNotes` keeps it over a restart. */
@@ -122,7 +122,7 @@ export class BlobStore {
 
   /** Measures the bytes of a folder's files. */
   measure(folder: number): Promise<number> {
-    return this.#names.run(() => this.#measure(folder))
+    return this.#runInTurn(folder, () => this.#measure(folder))
   }
 
   /** Finds a file of this size, or as it is (see `findFile`). */
@@ -145,7 +145,7 @@ export class BlobStore {
   ): Promise<boolean> {
     const { shelf } = this.#options
     const path = formatPlace(place)
-    return this.#names.run(async () => {
+    return this.#runInTurn(place.folder, async () => {
       if (seen.isNamed) return this.#unnamed.delete(path) && false
       const now = this.#options.world.now()
       const sinceMs = this.#unnamed.get(path) ?? now
@@ -160,7 +160,7 @@ export class BlobStore {
 
   /**
    * Removes those of a folder's files that nobody names, at once, and returns the bytes of what was removed. `listNamed`
-   * is called while no file is published or removed. Files that are held stay.
+   * is called while none of them is published or removed. Files that are held stay.
    */
   removeUnnamed(
     folder: number,
@@ -168,7 +168,7 @@ export class BlobStore {
     listNamed: (hashes: readonly string[]) => Promise<readonly string[]>,
   ): Promise<number> {
     const { shelf } = this.#options
-    return this.#names.run(async () => {
+    return this.#runInTurn(folder, async () => {
       const free = hashes.filter((sha256) => !this.#held.has(formatPlace({ folder, sha256 })))
       const named = new Set(await listNamed(free))
       let bytes = 0
@@ -203,6 +203,12 @@ export class BlobStore {
         await remove(path)
       },
     }
+  }
+
+  #runInTurn<T>(folder: number, work: () => Promise<T>): Promise<T> {
+    const mutex = this.#names.get(folder) ?? new Mutex()
+    this.#names.set(folder, mutex)
+    return mutex.run(work)
   }
 
   #hold(name: string, more: 1 | -1): void {
@@ -275,7 +281,7 @@ export class BlobStore {
    */
   async #put({ path, refuseOverQuota }: Received, place: BlobPlace): Promise<void> {
     const { shelf } = this.#options
-    const more = await this.#names.run(async () => {
+    const more = await this.#runInTurn(place.folder, async () => {
       const [added, replaced] = [(await stat(path)).size, (await shelf.findSize(place)) ?? 0]
       const bytes = added - replaced
       if (bytes > 0) refuseOverQuota({ before: await this.#measure(place.folder), more: bytes })

@@ -43,14 +43,14 @@ export const createUpload: Operation<'createUpload', BlobParts> = async (call, {
   if (known === undefined && isUploadSealed(tenant, collection))
     await ensureCollection(world, tenant, { name: collection, collection_type: 'blob' })
   const target = { tenant, collection }
+  // Bytes that are stored a moment later are judged when those of this one are.
+  const stored = await blobs.store.measure(tenant.application.number)
   const begin = () =>
     blobs.open.create(target, {
       length,
       details,
-      refuseOverQuota: async (openBytes) => {
-        const stored = await blobs.store.measure(tenant.application.number)
-        refuseFull(service, tenant, { before: stored + openBytes, more: length })
-      },
+      refuseOverQuota: (openBytes) =>
+        refuseFull(service, tenant, { before: stored + openBytes, more: length }),
     })
   const file = isWithBytes
     ? await beginWithBytes(call, target, begin)

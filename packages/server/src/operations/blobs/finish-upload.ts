@@ -1,6 +1,4 @@
 import { Fault } from '../../base/fault.ts'
-import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
-import { findEarlierReply } from '../../services/payments/replies/earlier-reply.ts'
 import type { Operation } from '../operation.ts'
 import { readResult } from './describe-upload.ts'
 import { endUpload } from './end-upload.ts'
@@ -14,10 +12,6 @@ export const finishUpload: Operation<'finishUpload', BlobParts> = async (
   const { open } = service.blobs
   const tenant = await service.tenants.load(params.app)
   const target = { tenant, collection: params.collection }
-  // One that has ended may be forgotten by now; what was paid for it is not.
-  const isForgotten = open.find(target, params.upload) === undefined && hasPayment(call)
-  const earlier = isForgotten ? await findEarlierReply(call) : undefined
-  if (earlier !== undefined) return earlier
   const { id } = open.require(target, params.upload)
   return open.run(id, async () => {
     const file = open.require(target, id)

@@ -90,13 +90,16 @@ export class ResumableUploads {
       this.#ended.add(file.id, parseInfo(file).application)
   }
 
-  /** Begins an upload. `refuseOverQuota` throws where its length, beside what is open already, does not fit. */
+  /**
+   * Begins an upload. `refuseOverQuota` throws where its length, beside what is open already, does not fit; it waits for
+   * nothing, as uploads of all applications begin one after the other.
+   */
   create(
     { tenant, collection }: UploadTarget,
     upload: {
       readonly length: number
       readonly details: UploadDetails
-      readonly refuseOverQuota: (openBytes: number) => Promise<void>
+      readonly refuseOverQuota: (openBytes: number) => void
     },
   ): Promise<PartialFile> {
     return this.#creating.run(async () => {
@@ -109,7 +112,7 @@ export class ResumableUploads {
           details: { limit: this.#places.ofHolderMax },
         })
       this.#needRoom(sumMissing(open) + upload.length)
-      await upload.refuseOverQuota(own.reduce((sum, { facts }) => sum + facts.length, 0))
+      upload.refuseOverQuota(own.reduce((sum, { facts }) => sum + facts.length, 0))
       const id = `upload_${this.#world.randomBytes(16).toString('hex')}`
       const known = tenant.data.catalog.byName.get(collection)
       const sealer = known !== undefined && isEncrypted(known) ? known : undefined
@@ -123,22 +126,15 @@ export class ResumableUploads {
     })
   }
 
-  /** Finds the upload; undefined where this collection has none of this id, or it is past its time. */
-  find({ tenant, collection }: UploadTarget, id: string): PartialFile | undefined {
+  /** Finds the upload; 404 where this collection has none of this id, or it is past its time. */
+  require({ tenant, collection }: UploadTarget, id: string): PartialFile {
     const file = idPattern.test(id) ? this.#files.find(id) : undefined
-    if (file === undefined || this.#isPast(file)) return undefined
-    const info = parseInfo(file)
-    const isIts = info.application === tenant.application.number && info.collection === collection
-    return isIts ? file : undefined
-  }
-
-  /** The same, or 404. */
-  require(target: UploadTarget, id: string): PartialFile {
-    const file = this.find(target, id)
-    if (file !== undefined) return file
-    throw new Fault('UPLOAD_NOT_FOUND', {
-      message: `There is no upload ${id} to ${target.collection}`,
-    })
+    if (file !== undefined && !this.#isPast(file)) {
+      const info = parseInfo(file)
+      if (info.application === tenant.application.number && info.collection === collection)
+        return file
+    }
+    throw new Fault('UPLOAD_NOT_FOUND', { message: `There is no upload ${id} to ${collection}` })
   }
 
   /**
