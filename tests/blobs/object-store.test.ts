@@ -148,7 +148,8 @@ describe('blobs in a bucket', () => {
     // The store refuses requests of another time, so only the collector's clock moves.
     const world = makeTestWorld()
     const shelf = new S3Shelf({ ...store.bucket, prefix: 'passing/' }, realWorld)
-    const own = new BlobStore({ incoming: join(root, 'incoming'), shelf, world, needRoom: silent })
+    const incoming = join(root, 'incoming')
+    const own = new BlobStore({ incoming, shelf, world, useRoom: (work) => work(silent) })
     const count = listObjects().length
     const file = await own.receive(Readable.from([Buffer.from('soon gone')]))
     await file.publish(7, silent)

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import { afterAll, expect, test } from 'vitest'
+import type { NeedRoom, UseRoom } from '../../packages/server/src/base/disk-room.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { EndedUploads } from '../../packages/server/src/services/blobs/ended-uploads.ts'
 import { ResumableUploads } from '../../packages/server/src/services/blobs/resumable-uploads.ts'
@@ -24,13 +25,18 @@ test('where too many ends are remembered, the oldest of the application with the
   expect(ended.findExcess()).toBe('many2')
 })
 
+const anyRoom: { readonly needRoom: NeedRoom; readonly useRoom: UseRoom } = {
+  needRoom: () => undefined,
+  useRoom: (work) => work(() => undefined),
+}
+
 withService((service) => {
   test('a few applications never have all places of open uploads: some are for those that have none', async () => {
     const places = { max: 8, ofHolderMax: 3, forNew: 2 }
     const uploads = new ResumableUploads({
       root,
       world: realWorld,
-      needRoom: () => undefined,
+      ...anyRoom,
       places,
     })
     const { tenants } = service().running.service
@@ -58,7 +64,7 @@ withService((service) => {
     const folder = join(root, 'ended')
     const open = () =>
       new ResumableUploads({
-        ...{ root: folder, world: realWorld, needRoom: () => undefined },
+        ...{ root: folder, world: realWorld, ...anyRoom },
         ended: { max: 4, ofApplicationMax: 2 },
       })
     let uploads = open()

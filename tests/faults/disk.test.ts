@@ -87,6 +87,40 @@ test('a disk without room for more is named, and asked again only after a while'
   expect(full.need).toThrow(/full/)
 })
 
+test("room that is promised to one writer is nobody else's, until that one has written or ends", async () => {
+  const folder = tmpdir()
+  const free = watchFreeSpace({ folder, bytesMin: 1, world: realWorld }).bytes()
+  // Shares so large that other work on the disk does not matter.
+  const share = Math.floor(free / 5)
+  const disk = watchFreeSpace({ folder, bytesMin: Math.floor(free / 2), world: realWorld })
+  const hold = () => {
+    let end: (error?: Error) => void = () => undefined
+    const ending = new Promise<void>((resolve, reject) => {
+      end = (error) => (error === undefined ? resolve() : reject(error))
+    })
+    const run = disk.useRoom(async (needRoom) => {
+      // Who asks again has written what the first share was for.
+      needRoom(share)
+      needRoom(share)
+      await ending
+    })
+    return { run, end }
+  }
+  const [first, second] = [hold(), hold()]
+  const full = { code: 'STORAGE_FULL' }
+  const ask = () => disk.useRoom(async (needRoom) => needRoom(share))
+  await expect(ask()).rejects.toMatchObject(full)
+  expect(() => disk.needFor(share)).toThrow(expect.objectContaining(full))
+  expect(disk.isShort()).toBe(false)
+  first.end(new Error('broken off'))
+  await expect(first.run).rejects.toThrow('broken off')
+  await ask()
+  second.end()
+  await second.run
+  await disk.useRoom(async (needRoom) => needRoom(2 * share))
+  disk.needFor(2 * share)
+})
+
 test('a database that turns read only refuses writes and payments and names the reason, goes on reading, and goes on writing when it is writable', async () => {
   const service = await startTestService({ devnet: true })
   try {

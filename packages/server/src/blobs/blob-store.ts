@@ -4,6 +4,7 @@ import { type FileHandle, link, open, rename, stat, unlink, writeFile } from 'no
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import type { NeedRoom, UseRoom } from '../base/disk-room.ts'
 import { makeFolder } from '../base/make-folder.ts'
 import { Mutex } from '../base/mutex.ts'
 import type { World } from '../base/world.ts'
@@ -22,8 +23,7 @@ export type BlobStoreOptions = {
   /** Keeps the files that have arrived. */
   readonly shelf: BlobShelf
   readonly world: World
-  /** Throws where so many more bytes do not fit on the disk. */
-  readonly needRoom: (bytes: number) => void
+  readonly useRoom: UseRoom
 }
 
 /** Throws where a folder that has so many bytes may not have so many more. */
@@ -93,19 +93,21 @@ export class BlobStore {
    * Reads a stream into a file of its own, as it is or changed on its way; throws STORAGE_FULL, or the error of the
    * stream, and leaves nothing.
    */
-  async receive(source: Readable, change?: ChangeBytes): Promise<ReceivedFile> {
+  receive(source: Readable, change?: ChangeBytes): Promise<ReceivedFile> {
     const path = this.#makePath()
-    try {
-      const handle = await open(path, 'wx', 0o600)
+    return this.#options.useRoom(async (needRoom) => {
       try {
-        return this.#makeReceived(path, await this.#write(source, handle, change))
-      } finally {
-        await handle.close()
+        const handle = await open(path, 'wx', 0o600)
+        try {
+          return this.#makeReceived(path, await write(source, handle, { change, needRoom }))
+        } finally {
+          await handle.close()
+        }
+      } catch (error) {
+        await remove(path)
+        throw toStorageFault(error)
       }
-    } catch (error) {
-      await remove(path)
-      throw toStorageFault(error)
-    }
+    })
   }
 
   /** Takes a file that is whole and stays where it is, on the same disk; its bytes are read once, for their hash. */
@@ -232,36 +234,6 @@ export class BlobStore {
     return sum
   }
 
-  async #write(
-    source: Readable,
-    handle: FileHandle,
-    change: ChangeBytes = (chunks) => chunks,
-  ): Promise<{ sha256: string; size: number }> {
-    const hash = createHash('sha256')
-    const { needRoom } = this.#options
-    let size = 0
-    let roomFor = 0
-    const measure = async function* (chunks: AsyncIterable<Buffer>) {
-      for await (const chunk of chunks) {
-        size += chunk.length
-        if (size > roomFor) {
-          needRoom(roomBytes)
-          roomFor = size + roomBytes
-        }
-        hash.update(chunk)
-        yield chunk
-      }
-    }
-    // The stream closes the file, after the last of its bytes has gone to the disk.
-    await pipeline(
-      source,
-      change,
-      measure,
-      handle.createWriteStream({ highWaterMark: writeBufferBytes }),
-    )
-    return { sha256: hash.digest('hex'), size }
-  }
-
   /** Puts a file on the shelf, after those who bring the same one. */
   async #publish(received: Received, place: BlobPlace): Promise<void> {
     const name = formatPlace(place)
@@ -322,6 +294,39 @@ function readNotes(path: string): Map<string, number> {
 
 async function remove(path: string): Promise<void> {
   await unlink(path).catch(() => undefined)
+}
+
+async function write(
+  source: Readable,
+  handle: FileHandle,
+  {
+    change = (chunks) => chunks,
+    needRoom,
+  }: { readonly change?: ChangeBytes | undefined; readonly needRoom: NeedRoom },
+): Promise<{ sha256: string; size: number }> {
+  const hash = createHash('sha256')
+  let size = 0
+  let roomFor = 0
+  const measure = async function* (chunks: AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
+      if (size + chunk.length > roomFor) {
+        // Bytes in the buffer have no room on the disk yet.
+        needRoom(roomBytes + writeBufferBytes)
+        roomFor = size + roomBytes
+      }
+      size += chunk.length
+      hash.update(chunk)
+      yield chunk
+    }
+  }
+  // The stream closes the file, after the last of its bytes has gone to the disk.
+  await pipeline(
+    source,
+    change,
+    measure,
+    handle.createWriteStream({ highWaterMark: writeBufferBytes }),
+  )
+  return { sha256: hash.digest('hex'), size }
 }
 
 async function hashFile(path: string): Promise<{ sha256: string; size: number }> {

@@ -11,6 +11,7 @@ import {
 } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../base/assert.ts'
+import type { NeedRoom, UseRoom } from '../base/disk-room.ts'
 import { Fault } from '../base/fault.ts'
 import { syncPath } from '../base/files.ts'
 import { isRecord } from '../base/is-record.ts'
@@ -48,12 +49,13 @@ export type PartialOptions = {
   readonly root: string
   readonly pieceBytes: number
   readonly now: () => number
-  /** Throws where so many more bytes do not fit on the disk. */
-  readonly needRoom: (bytes: number) => void
+  readonly useRoom: UseRoom
 }
 
 /** Bytes between two times at which what was written is made durable. */
 const syncBytes = 8 * 1024 * 1024
+/** Room on the disk from one of these times to the next; the bytes that reach the bound come in one piece. */
+const roomBytes = syncBytes + 1024 * 1024
 /** Parts in which a rest waits in memory: each costs more than its bytes where these come one by one. */
 const tailPartsMax = 64
 const stateName = 'state.json'
@@ -147,43 +149,8 @@ export class PartialFile {
   }
 
   /** Takes bytes that come; what was taken stays where the stream fails. PAYLOAD_TOO_LARGE past the length. */
-  async append(source: AsyncIterable<Buffer>, change: ChangePiece): Promise<void> {
-    const { needRoom, now } = this.#options
-    const { length } = this.#kept
-    const handle = await this.#openBytes()
-    let unsynced = syncBytes
-    const sync = async () => {
-      try {
-        await handle.sync()
-        await this.keep({ durable: this.#written, touchedAtMs: now() })
-      } catch (error) {
-        throw toStorageFault(error)
-      }
-    }
-    try {
-      for await (const chunk of source) {
-        if (this.offset + chunk.length > length)
-          throw new Fault('PAYLOAD_TOO_LARGE', {
-            message: `The upload has more than the ${length} bytes that it began with`,
-            details: { limit: length },
-          })
-        this.#tail.push(chunk)
-        this.#tailBytes += chunk.length
-        if (this.#tail.length >= tailPartsMax) this.#joinTail()
-        const before = this.#written
-        for (const piece of this.#takePieces()) await this.#write(handle, piece, change)
-        unsynced += this.#written - before
-        if (unsynced < syncBytes) continue
-        needRoom(syncBytes)
-        unsynced = 0
-        await sync()
-      }
-    } catch (error) {
-      throw toStorageFault(error)
-    } finally {
-      this.#joinTail()
-      await sync().finally(() => handle.close())
-    }
+  append(source: AsyncIterable<Buffer>, change: ChangePiece): Promise<void> {
+    return this.#options.useRoom((needRoom) => this.#append(source, { change, needRoom }))
   }
 
   /** Writes the last piece, so that the file at `path` is whole; only `keep` makes that last. */
@@ -242,6 +209,51 @@ export class PartialFile {
     this.dropTail()
   }
 
+  async #append(
+    source: AsyncIterable<Buffer>,
+    { change, needRoom }: { readonly change: ChangePiece; readonly needRoom: NeedRoom },
+  ): Promise<void> {
+    const { now } = this.#options
+    const { length } = this.#kept
+    const handle = await this.#openBytes()
+    let unsynced = syncBytes
+    let isRoomDue = true
+    const sync = async () => {
+      try {
+        await handle.sync()
+        await this.keep({ durable: this.#written, touchedAtMs: now() })
+      } catch (error) {
+        throw toStorageFault(error)
+      }
+    }
+    try {
+      for await (const chunk of source) {
+        if (this.offset + chunk.length > length)
+          throw new Fault('PAYLOAD_TOO_LARGE', {
+            message: `The upload has more than the ${length} bytes that it began with`,
+            details: { limit: length },
+          })
+        if (isRoomDue) needRoom(roomBytes)
+        isRoomDue = false
+        this.#tail.push(chunk)
+        this.#tailBytes += chunk.length
+        if (this.#tail.length >= tailPartsMax) this.#joinTail()
+        const before = this.#written
+        for (const piece of this.#takePieces()) await this.#write(handle, piece, change)
+        unsynced += this.#written - before
+        if (unsynced < syncBytes) continue
+        unsynced = 0
+        await sync()
+        isRoomDue = true
+      }
+    } catch (error) {
+      throw toStorageFault(error)
+    } finally {
+      this.#joinTail()
+      await sync().finally(() => handle.close())
+    }
+  }
+
   /**
    * Opens the bytes for writing. Once they were made a blob, this is another name of the same file, which stays as it
    * is, be the blob in use or not: a copy takes its place here.
@@ -250,16 +262,22 @@ export class PartialFile {
     try {
       const { nlink, size } = await stat(this.path)
       if (nlink > 1) {
-        this.#options.needRoom(size)
-        const draft = `${this.path}.draft`
-        await copyFile(this.path, draft)
-        await syncPath(draft, 'r+')
-        await rename(draft, this.path)
+        await this.#options.useRoom((needRoom) => {
+          needRoom(size)
+          return this.#copyBytes()
+        })
       }
       return await open(this.path, 'r+')
     } catch (error) {
       throw toStorageFault(error)
     }
+  }
+
+  async #copyBytes(): Promise<void> {
+    const draft = `${this.path}.draft`
+    await copyFile(this.path, draft)
+    await syncPath(draft, 'r+')
+    await rename(draft, this.path)
   }
 
   #joinTail(): void {

@@ -1,4 +1,5 @@
 import { statfsSync } from 'node:fs'
+import type { NeedRoom, UseRoom } from '../../base/disk-room.ts'
 import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 
@@ -21,8 +22,13 @@ export type FreeSpace = {
   readonly isShort: () => boolean
   /** Throws STORAGE_FULL where it is too little. */
   readonly need: () => void
-  /** Measures now, and throws where it would be too little with so many more bytes. */
-  readonly needFor: (more: number) => void
+  /** Measures now, and throws where it would be too little with so many more bytes and those that are promised. */
+  readonly needFor: NeedRoom
+  /**
+   * Runs work that writes: what it needs is promised to it alone, so that many who look at once do not each see the room
+   * of all. Where it asks again, it has written what it asked for before.
+   */
+  readonly useRoom: UseRoom
 }
 
 /**
@@ -32,6 +38,7 @@ export type FreeSpace = {
 export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): FreeSpace {
   let lookedAtMs = Number.NEGATIVE_INFINITY
   let freeBytes = Number.POSITIVE_INFINITY
+  let promisedBytes = 0
   const look = () => {
     lookedAtMs = world.now()
     const { bavail, bsize } = statfsSync(folder)
@@ -43,8 +50,12 @@ export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): F
   }
   const isShort = () => bytes() < bytesMin
   const refuse = () => {
-    const internal = `${freeBytes} bytes are free on the disk of ${folder}, fewer than ${bytesMin}`
+    const internal = `${freeBytes} bytes are free on the disk of ${folder}, ${promisedBytes} of them promised; ${bytesMin} stay free`
     throw new Fault('STORAGE_FULL', { internal, retryAfterSeconds: retrySeconds })
+  }
+  const needFor = (more: number) => {
+    look()
+    if (freeBytes - promisedBytes - more < bytesMin) refuse()
   }
   return {
     bytes,
@@ -52,9 +63,22 @@ export function watchFreeSpace({ folder, bytesMin, world }: FreeSpaceOptions): F
     need: () => {
       if (isShort()) refuse()
     },
-    needFor: (more) => {
-      look()
-      if (freeBytes - more < bytesMin) refuse()
+    needFor,
+    useRoom: async (work) => {
+      let own = 0
+      const promise = (bytes: number) => {
+        promisedBytes += bytes - own
+        own = bytes
+      }
+      try {
+        return await work((more) => {
+          promise(0)
+          needFor(more)
+          promise(more)
+        })
+      } finally {
+        promise(0)
+      }
     },
   }
 }

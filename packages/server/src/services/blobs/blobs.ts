@@ -30,7 +30,7 @@ export async function openBlobs(
 ): Promise<Blobs> {
   const { dataDir, blobBytesMax: bytesMax } = config
   const disk = watchFreeSpace({ folder: dataDir, bytesMin: limits.storageFreeBytesMin, world })
-  const needRoom = disk.needFor
+  const { needFor: needRoom, useRoom } = disk
   const shelf = await openShelf(config, {
     world,
     onSilent: (error) => {
@@ -42,8 +42,8 @@ export async function openBlobs(
   })
   const incoming = join(getBlobsFolder(config), 'incoming')
   return {
-    open: new ResumableUploads({ root: join(dataDir, 'uploads'), world, needRoom }),
-    store: new BlobStore({ incoming, shelf, world, needRoom }),
+    open: new ResumableUploads({ root: join(dataDir, 'uploads'), world, needRoom, useRoom }),
+    store: new BlobStore({ incoming, shelf, world, useRoom }),
     bytesMax,
     uploads: new ConcurrencyLimit({
       max: limits.uploadsMax,

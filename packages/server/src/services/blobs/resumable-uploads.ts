@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
+import type { NeedRoom, UseRoom } from '../../base/disk-room.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
 import { Mutex } from '../../base/mutex.ts'
@@ -63,7 +64,7 @@ const idPattern = /^upload_[0-9a-f]{32}$/
 export class ResumableUploads {
   readonly #world: World
   readonly #files: PartialFiles
-  readonly #needRoom: (bytes: number) => void
+  readonly #needRoom: NeedRoom
   readonly #turns = new Map<string, Turn>()
   readonly #creating = new Mutex()
   readonly #places: PlaceBounds
@@ -72,18 +73,19 @@ export class ResumableUploads {
   constructor(options: {
     readonly root: string
     readonly world: World
-    readonly needRoom: (bytes: number) => void
+    readonly needRoom: NeedRoom
+    readonly useRoom: UseRoom
     /** Bounds on uploads that are open, by application; those of the contract when not given. */
     readonly places?: PlaceBounds
     /** Bounds on uploads that have ended; the same. */
     readonly ended?: EndedBounds
   }) {
-    const { root, world, needRoom, places = placesOfUploads } = options
+    const { root, world, needRoom, useRoom, places = placesOfUploads } = options
     this.#places = places
     this.#world = world
     this.#needRoom = needRoom
     const now = () => world.now()
-    this.#files = new PartialFiles({ root, pieceBytes: segmentBytes, now, needRoom })
+    this.#files = new PartialFiles({ root, pieceBytes: segmentBytes, now, useRoom })
     this.#ended = new EndedUploads(options.ended)
     const ended = this.#files.list().filter(({ facts }) => facts.result !== null)
     for (const file of ended.sort((a, b) => a.facts.touchedAtMs - b.facts.touchedAtMs))
