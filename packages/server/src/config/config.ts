@@ -8,6 +8,7 @@ import { s3ObjectBytesMax } from '../blobs/s3-shelf.ts'
 import type { InFlightLimits, Rates } from '../http/rate-limits.ts'
 import type { KeyCommand } from '../sealing/key-command.ts'
 import { parseMasterKeys } from '../sealing/local-master-keys.ts'
+import { computeSealedSize } from '../sealing/segments.ts'
 import { type AllowedHost, parseAllowedHost } from '../upstream/allowed-host.ts'
 import {
   ConfigError,
@@ -174,10 +175,13 @@ function readBucket(
     throw new ConfigError(
       'blob_store needs the environment variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
     )
-  if (blobBytesMax > s3ObjectBytesMax)
+  // A blob whose collection becomes encrypted later is larger then.
+  if (computeSealedSize(blobBytesMax) > s3ObjectBytesMax) {
+    const mebibytesMax = Math.floor(s3ObjectBytesMax / computeSealedSize(1024 ** 2))
     throw new ConfigError(
-      `blob_mb_max: with blob_store it is at most ${s3ObjectBytesMax / 1024 ** 2}, as S3 takes no more bytes at once`,
+      `blob_mb_max: with blob_store it is at most ${mebibytesMax}, as S3 takes no more bytes at once, and an encrypted blob has some more`,
     )
+  }
   const { endpoint, region = 'us-east-1', bucket, prefix = '', path_style: isPathStyle } = given
   return {
     ...{ endpoint, region, bucket, accessKeyId, secretAccessKey },
