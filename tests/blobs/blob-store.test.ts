@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { hash } from 'node:crypto'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { afterAll, expect, test } from 'vitest'
+import { makeTestWorld } from '@tollbase/testing/test-world'
+import { afterAll, expect, test, vi } from 'vitest'
 import type { UseRoom } from '../../packages/server/src/base/disk-room.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import type { BlobPlace } from '../../packages/server/src/blobs/blob-shelf.ts'
@@ -33,4 +35,38 @@ test('files of a folder that hangs stop those of no other', async () => {
   void first.publish(1, silent)
   await second.publish(2, silent)
   expect(await store.measure(2)).toBe(2)
+})
+
+test('files that nobody names are noted some at a time, are known after a restart, and are not written down anew where nothing changed', async () => {
+  const folder = join(root, 'notes')
+  const shelf = new FolderShelf(folder)
+  const path = join(folder, 'unnamed.json')
+  const world = makeTestWorld()
+  const open = () => new BlobStore({ incoming: join(folder, 'incoming'), shelf, world, useRoom })
+  let store = open()
+  const places = Array.from({ length: 3_000 }, (_, n) => ({
+    ...{ folder: 1, sha256: hash('sha256', String(n)) },
+  }))
+  const graceMs = 60_000
+  const sweepAll = async (isNamed: boolean) => {
+    const removed: boolean[] = []
+    for (const place of places) removed.push(await store.sweep(place, { isNamed, graceMs }))
+    return removed.filter(Boolean).length
+  }
+  await sweepAll(false)
+  const print = vi.spyOn(JSON, 'stringify')
+  await store.keepNotes()
+  const printed = print.mock.calls.map(([value]) => value.length)
+  print.mockRestore()
+  expect(Math.max(...printed)).toBeLessThanOrEqual(1_000)
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toHaveLength(places.length)
+  const written = statSync(path).ino
+  await sweepAll(false)
+  await store.keepNotes()
+  expect(statSync(path).ino).toBe(written)
+  world.advance(graceMs + 1)
+  store = open()
+  expect(await sweepAll(false)).toBe(places.length)
+  await store.keepNotes()
+  expect(readFileSync(path, 'utf8')).toBe('[]')
 })

@@ -99,7 +99,7 @@ test("room that is promised to one writer is nobody else's, until that one has w
       end = (error) => (error === undefined ? resolve() : reject(error))
     })
     const run = disk.useRoom(async (needRoom) => {
-      // Who asks again has written what the first share was for.
+      // A writer that asks again has written what the first share was for.
       needRoom(share)
       needRoom(share)
       await ending

@@ -4,6 +4,7 @@ import { type FileHandle, link, open, rename, stat, unlink, writeFile } from 'no
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { awaitTurn } from '../base/await-turn.ts'
 import type { NeedRoom, UseRoom } from '../base/disk-room.ts'
 import { makeFolder } from '../base/make-folder.ts'
 import { Mutex } from '../base/mutex.ts'
@@ -48,6 +49,8 @@ const roomBytes = 8 * 1024 * 1024
 const writeBufferBytes = 1024 * 1024
 const readBufferBytes = 256 * 1024
 const idBytes = 16
+/** Notes that are formatted in one turn of the event loop. */
+const notesOfTurn = 1_000
 
 /**
  * Files that are named by the hash of their bytes. `receive` is the only place that writes bytes, and `find` the only one
@@ -61,8 +64,8 @@ export class BlobStore {
   readonly #putting = new Map<string, Promise<void>>()
   /** Files that nobody named when they were last looked at, and since when; `keepNotes` keeps it over a restart. */
   readonly #unnamed: Map<string, number>
-  /** The notes as they were written last. */
-  #notes = ''
+  /** True where names came or went since the notes were written. */
+  #areNotesDue = false
   /** The number of those who hold a file that was published, and that they will name. */
   readonly #held = new Map<string, number>()
   /** Bytes of folders, as far as somebody asked. */
@@ -82,11 +85,16 @@ export class BlobStore {
    * since the last call may be noted for too long; a row names it by then, or its upload was not acknowledged.
    */
   async keepNotes(): Promise<void> {
-    const text = JSON.stringify([...this.#unnamed])
-    if (text === this.#notes) return
-    await writeFile(`${this.#notesPath}.new`, text, { mode: 0o600, flush: true })
-    await rename(`${this.#notesPath}.new`, this.#notesPath)
-    this.#notes = text
+    if (!this.#areNotesDue) return
+    this.#areNotesDue = false
+    try {
+      const draft = `${this.#notesPath}.new`
+      await writeFile(draft, await formatNotes([...this.#unnamed]), { mode: 0o600, flush: true })
+      await rename(draft, this.#notesPath)
+    } catch (error) {
+      this.#areNotesDue = true
+      throw error
+    }
   }
 
   /**
@@ -148,15 +156,14 @@ export class BlobStore {
     const { shelf } = this.#options
     const path = formatPlace(place)
     return this.#runInTurn(place.folder, async () => {
-      if (seen.isNamed) return this.#unnamed.delete(path) && false
+      if (seen.isNamed) return this.#dropNote(path) && false
       const now = this.#options.world.now()
-      const sinceMs = this.#unnamed.get(path) ?? now
-      this.#unnamed.set(path, sinceMs)
+      const sinceMs = this.#unnamed.get(path) ?? this.#addNote(path, now)
       if (now < sinceMs + seen.graceMs) return false
       const size = (await shelf.findSize(place)) ?? 0
       await shelf.remove(place)
       this.#noteChange(place.folder, -size)
-      return this.#unnamed.delete(path)
+      return this.#dropNote(path)
     })
   }
 
@@ -179,7 +186,7 @@ export class BlobStore {
         const size = (await shelf.findSize(place)) ?? 0
         await shelf.remove(place)
         this.#noteChange(folder, -size)
-        this.#unnamed.delete(formatPlace(place))
+        this.#dropNote(formatPlace(place))
         bytes += size
       }
       return bytes
@@ -217,6 +224,19 @@ export class BlobStore {
     const count = (this.#held.get(name) ?? 0) + more
     if (count === 0) this.#held.delete(name)
     else this.#held.set(name, count)
+  }
+
+  #addNote(path: string, sinceMs: number): number {
+    this.#unnamed.set(path, sinceMs)
+    this.#areNotesDue = true
+    return sinceMs
+  }
+
+  /** Forgets since when nobody has named a file; true where that was known. */
+  #dropNote(path: string): boolean {
+    const isKnown = this.#unnamed.delete(path)
+    if (isKnown) this.#areNotesDue = true
+    return isKnown
   }
 
   #noteChange(folder: number, bytes: number): void {
@@ -257,7 +277,7 @@ export class BlobStore {
       const [added, replaced] = [(await stat(path)).size, (await shelf.findSize(place)) ?? 0]
       const bytes = added - replaced
       if (bytes > 0) refuseOverQuota({ before: await this.#measure(place.folder), more: bytes })
-      this.#unnamed.delete(formatPlace(place))
+      this.#dropNote(formatPlace(place))
       this.#noteChange(place.folder, bytes)
       return bytes
     })
@@ -290,6 +310,16 @@ function readNotes(path: string): Map<string, number> {
   } catch {
     return new Map()
   }
+}
+
+/** Formats them some at a time: there may be as many as somebody uploads and deletes. */
+async function formatNotes(notes: readonly (readonly [string, number])[]): Promise<string> {
+  const texts: string[] = []
+  for (let at = 0; at < notes.length; at += notesOfTurn) {
+    texts.push(JSON.stringify(notes.slice(at, at + notesOfTurn)).slice(1, -1))
+    await awaitTurn()
+  }
+  return `[${texts.join(',')}]`
 }
 
 async function remove(path: string): Promise<void> {
