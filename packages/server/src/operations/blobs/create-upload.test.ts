@@ -41,6 +41,19 @@ describe('createUpload', () =>
       expect((await begin(app, 'files', mib)).status).toBe(201)
     })
 
+    test('an upload that has no place is refused where it begins: the name of a view, and an application with all records that it may have', async () => {
+      const app = await createBlobs(service())
+      await app.data.store('rows', [{ id: 'a', n: 1 }])
+      const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::taken AS SELECT n FROM "${app.appId}"::rows`
+      expect((await app.data.call('POST', '/views/sql', { sql })).status).toBeLessThan(300)
+      expect((await begin(app, 'taken', 9)).body.code).toBe('VIEW_EXISTS')
+      await service().request('PATCH', `/api/apps/${app.appId}`, {
+        body: { quota: { records: 1 } },
+        headers: service().operator,
+      })
+      expect((await begin(app, 'files', 9)).body.code).toBe('QUOTA_EXCEEDED')
+    })
+
     test('bytes that come with the POST are the first ones of the upload, and the whole blob is stored at once', async () => {
       const app = await createBlobs(service())
       const create = (raw: string, more: object = {}) =>

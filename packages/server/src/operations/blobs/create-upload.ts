@@ -18,6 +18,7 @@ import {
   isUploadSealed,
   prepareBlobRow,
   refuseFull,
+  refuseWithoutPlace,
 } from './sell-upload.ts'
 
 /** All that could refuse the blob is judged before its bytes come, as far as it is known by then. */
@@ -39,6 +40,7 @@ export const createUpload: Operation<'createUpload', BlobParts> = async (call, {
   const details = readUploadMetadata(requestInfo)
   const sample = { sha256: '0'.repeat(64), contentSha256: '0'.repeat(64), size: length }
   await prepareBlobRow(world, { ...details, ...sample }, findRowShape(tenant, collection))
+  refuseWithoutPlace(service, tenant, collection)
   // Its keys are needed now.
   if (known === undefined && isUploadSealed(tenant, collection))
     await ensureCollection(world, tenant, { name: collection, collection_type: 'blob' })

@@ -15,7 +15,7 @@ import { hasUnnamedFiles } from '../../services/blobs/named-files.ts'
 import { removeUnnamedFiles } from '../../services/blobs/remove-files.ts'
 import type { ReceivedBlob } from '../../services/blobs/sealed-blobs.ts'
 import type { Call, Uses } from '../../services/call.ts'
-import { ensureCollection } from '../../services/collections/new-collection.ts'
+import { ensureCollection, refuseNewCollection } from '../../services/collections/new-collection.ts'
 import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import { findEarlierReply } from '../../services/payments/replies/earlier-reply.ts'
 import { sellWrite } from '../../services/payments/sell-write.ts'
@@ -181,6 +181,19 @@ async function takeBack(
       'the file of a refused upload stays until the collector finds it',
     )
   })
+}
+
+/**
+ * Refuses before its bytes come an upload that has no place, whatever they are: its collection cannot be made, or its row
+ * does not fit. The bytes themselves are judged when they are there, as they may be stored already.
+ */
+export function refuseWithoutPlace(
+  { tenants }: Uses<'tenants'>,
+  tenant: Tenant,
+  collection: string,
+): void {
+  if (!tenant.data.catalog.byName.has(collection)) refuseNewCollection(tenant, collection, 0)
+  tenants.refuseOverQuota(tenant, { entries: 1, bytes: 0 })
 }
 
 /**

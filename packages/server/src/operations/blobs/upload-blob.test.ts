@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
+import { request } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { limits } from '@tollbase/contract/limits'
 import { createBlobs } from '@tollbase/testing/blobs'
 import { createData } from '@tollbase/testing/data'
@@ -271,6 +274,24 @@ describe('uploadBlob', () =>
       }
     })
 
+    test('an upload that has no place is refused before its bytes are sent: the name of a view, and a full application', async () => {
+      const app = await createBlobs(service())
+      await app.data.store('rows', [{ id: 'a', n: 1 }])
+      const sql = `CREATE MATERIALIZED VIEW "${app.appId}"::taken AS SELECT n FROM "${app.appId}"::rows`
+      expect((await app.data.call('POST', '/views/sql', { sql })).status).toBeLessThan(300)
+      const ask = (collection: string) =>
+        sendHeadersAlone(`${service().url}/api/apps/${app.appId}/blobs/${collection}`, {
+          ...app.data.headers,
+          'content-type': 'multipart/form-data; boundary=x',
+        })
+      expect(await ask('taken')).toContain('VIEW_EXISTS')
+      await service().request('PATCH', `/api/apps/${app.appId}`, {
+        body: { quota: { records: 1 } },
+        headers: service().operator,
+      })
+      expect(await ask('files')).toContain('QUOTA_EXCEEDED')
+    })
+
     test('who may not write is told so before the body is read', async () => {
       const app = await createBlobs(service())
       const other = await createData(service())
@@ -282,6 +303,18 @@ describe('uploadBlob', () =>
         })
     })
   }))
+
+/** Sends no byte of the body that the headers announce; gives the text of the answer. */
+async function sendHeadersAlone(url: string, headers: Record<string, string>): Promise<string> {
+  const asked = request(url, { method: 'POST', headers: { ...headers, 'content-length': '1000' } })
+  try {
+    asked.flushHeaders()
+    const [response] = await once(asked, 'response', { signal: AbortSignal.timeout(10_000) })
+    return await text(response)
+  } finally {
+    asked.destroy()
+  }
+}
 
 function listIncoming(dataDir: string): string[] {
   return readdirSync(join(dataDir, 'blobs', 'incoming'))

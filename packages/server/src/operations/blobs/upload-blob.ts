@@ -6,13 +6,16 @@ import type { FileSealing } from '../../sealing/segments.ts'
 import { type ReceivedBlob, takeBlob } from '../../services/blobs/sealed-blobs.ts'
 import type { Call } from '../../services/call.ts'
 import { proofMembers } from '../../services/payments/presented/body-proof.ts'
+import { hasPayment } from '../../services/payments/presented/presented-payment.ts'
 import type { Operation } from '../operation.ts'
 import { refuseOtherType } from './require-blobs.ts'
 import {
   type BlobParts,
   findRowShape,
+  isUploadFree,
   isUploadSealed,
   prepareBlobRow,
+  refuseWithoutPlace,
   sellUpload,
 } from './sell-upload.ts'
 
@@ -22,6 +25,9 @@ export const uploadBlob: Operation<'uploadBlob', BlobParts> = async (call, { par
   const tenant = await service.tenants.load(params.app)
   const known = tenant.data.catalog.byName.get(collection)
   if (known !== undefined) refuseOtherType(known)
+  // A payment, which may be in the form, may have bought its answer before, so it is looked at first.
+  if (isUploadFree(tenant, collection) && !hasPayment(call))
+    refuseWithoutPlace(service, tenant, collection)
   const sealing = isUploadSealed(tenant, collection) ? tenant.sealer.makeFileSealing() : undefined
   const leave = service.blobs.uploads.occupy(params.app)
   try {

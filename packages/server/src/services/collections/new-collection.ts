@@ -67,28 +67,16 @@ export async function createCollectionLocked(
  */
 export function buildCollection(
   world: World,
-  { application, data: { catalog } }: Tenant,
+  tenant: Tenant,
   {
     request,
     others,
   }: { readonly request: CollectionRequest; readonly others: readonly Definition[] },
 ): CollectionDefinition {
-  if (catalog.byName.has(request.name)) {
-    throw new Fault('COLLECTION_EXISTS', {
-      message: `There is a collection ${request.name} already`,
-    })
-  }
-  if (catalog.viewsByName.has(request.name)) {
-    throw new Fault('VIEW_EXISTS', {
-      message: `There is a view ${request.name} already; nobody writes to a view`,
-    })
-  }
+  const { application } = tenant
+  const { catalog } = tenant.data
   const made = others.filter(({ kind }) => kind === 'collection').length
-  if (catalog.collections.size + made >= limits.collectionsPerApplicationMax) {
-    throw new Fault('CONFLICT', {
-      message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,
-    })
-  }
+  refuseNewCollection(tenant, request.name, made)
   const isBlob = request.collection_type === 'blob'
   if (isBlob && (request.primary_column ?? blobKey) !== blobKey)
     throw makeInvalidFault('/primary_column', `of a collection of blobs is ${blobKey}`)
@@ -114,6 +102,27 @@ export function buildCollection(
     updated_at: now,
   }
   return addTokenFields(definition, 0)
+}
+
+/** 409 where there can be no new collection of this name, or no more beside those that are being made. */
+export function refuseNewCollection(
+  { data: { catalog } }: Pick<Tenant, 'data'>,
+  name: string,
+  made: number,
+): void {
+  if (catalog.byName.has(name)) {
+    throw new Fault('COLLECTION_EXISTS', { message: `There is a collection ${name} already` })
+  }
+  if (catalog.viewsByName.has(name)) {
+    throw new Fault('VIEW_EXISTS', {
+      message: `There is a view ${name} already; nobody writes to a view`,
+    })
+  }
+  if (catalog.collections.size + made >= limits.collectionsPerApplicationMax) {
+    throw new Fault('CONFLICT', {
+      message: `An application has at most ${limits.collectionsPerApplicationMax} collections`,
+    })
+  }
 }
 
 /** A collection as a first write makes it. */
