@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -7,7 +7,11 @@ import { makeTestWorld } from '@tollbase/testing/test-world'
 import { afterAll, expect, test, vi } from 'vitest'
 import type { UseRoom } from '../../packages/server/src/base/disk-room.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
-import type { BlobPlace } from '../../packages/server/src/blobs/blob-shelf.ts'
+import {
+  type BlobPlace,
+  type ByteRange,
+  formatPlace,
+} from '../../packages/server/src/blobs/blob-shelf.ts'
 import { BlobStore } from '../../packages/server/src/blobs/blob-store.ts'
 import { FolderShelf } from '../../packages/server/src/blobs/folder-shelf.ts'
 
@@ -20,6 +24,15 @@ afterAll(() => rmSync(root, { recursive: true, force: true }))
 class HangingShelf extends FolderShelf {
   override findSize(place: BlobPlace): Promise<number | undefined> {
     return place.folder === 1 ? new Promise(silent) : super.findSize(place)
+  }
+}
+
+class CountingShelf extends FolderShelf {
+  reads = 0
+
+  override read(place: BlobPlace, range?: ByteRange): Readable {
+    this.reads += 1
+    return super.read(place, range)
   }
 }
 
@@ -69,4 +82,27 @@ test('files that nobody names are noted some at a time, are known after a restar
   expect(await sweepAll(false)).toBe(places.length)
   await store.keepNotes()
   expect(readFileSync(path, 'utf8')).toBe('[]')
+})
+
+test('a file that is sold many times is read once in ten minutes to see that it is intact, and a damaged one each time', async () => {
+  const folder = join(root, 'intact')
+  const [shelf, world] = [new CountingShelf(folder), makeTestWorld()]
+  const store = new BlobStore({ incoming: join(folder, 'incoming'), shelf, world, useRoom })
+  const { sha256, publish } = await store.receive(send('sold'))
+  const place = { folder: 1, sha256 }
+  await publish(1, silent)
+  const look = async () => (await store.find(place, 4))?.isIntact()
+  const looks = await Promise.all(Array.from({ length: 20 }, look))
+  expect([new Set(looks), shelf.reads]).toEqual([new Set([true]), 1])
+  expect([await look(), shelf.reads]).toEqual([true, 1])
+  world.advance(10 * 60_000 + 1)
+  expect([await look(), shelf.reads]).toEqual([true, 2])
+  const path = join(folder, formatPlace(place))
+  writeFileSync(path, 'bent')
+  world.advance(10 * 60_000 + 1)
+  expect([await look(), await look(), shelf.reads]).toEqual([false, false, 4])
+  writeFileSync(path, 'sold')
+  expect([await look(), shelf.reads]).toEqual([true, 5])
+  rmSync(path)
+  expect(await look()).toBeUndefined()
 })

@@ -16,6 +16,7 @@ import {
   formatPlace,
   type StoredFile,
 } from './blob-shelf.ts'
+import { IntactFiles } from './intact-files.ts'
 import { toStorageFault } from './storage-faults.ts'
 
 export type BlobStoreOptions = {
@@ -68,6 +69,7 @@ export class BlobStore {
   #areNotesDue = false
   /** The number of those who hold a file that was published, and that they will name. */
   readonly #held = new Map<string, number>()
+  readonly #intact: IntactFiles
   /** Bytes of folders, as far as somebody asked. */
   readonly #sizes = new Map<number, number>()
 
@@ -77,6 +79,7 @@ export class BlobStore {
     const { incoming } = options
     rmSync(incoming, { recursive: true, force: true })
     makeFolder(incoming)
+    this.#intact = new IntactFiles(() => options.world.now())
     this.#unnamed = readNotes(this.#notesPath)
   }
 
@@ -135,9 +138,11 @@ export class BlobStore {
     return this.#runInTurn(folder, () => this.#measure(folder))
   }
 
-  /** Finds a file of this size, or as it is (see `findFile`). */
-  find(place: BlobPlace, size?: number): Promise<StoredFile | undefined> {
-    return findFile(this.#options.shelf, place, size)
+  /** Finds a file of this size, or as it is (see `findFile`); that it is intact is remembered for some minutes. */
+  async find(place: BlobPlace, size?: number): Promise<StoredFile | undefined> {
+    const file = await findFile(this.#options.shelf, place, size)
+    if (file === undefined) return undefined
+    return { ...file, isIntact: () => this.#intact.check(formatPlace(place), file.isIntact) }
   }
 
   /** Lists the files of a folder. */
