@@ -9,7 +9,7 @@ export const finishUpload: Operation<'finishUpload', BlobParts> = async (
   { params, query },
 ) => {
   const { service } = call
-  const { open } = service.blobs
+  const { open, uploads } = service.blobs
   const tenant = await service.tenants.load(params.app)
   const target = { tenant, collection: params.collection }
   const { id } = open.require(target, params.upload)
@@ -27,7 +27,13 @@ export const finishUpload: Operation<'finishUpload', BlobParts> = async (
       if (query.wait === true) await tenant.chain.whenApplied(tenant.chain.head().height)
       return { ...stored, status: 'Completed', message: 'The blob is stored' }
     }
-    const opened = await open.open(target, file)
-    return endUpload(call, { ...target, ...opened, wait: query.wait === true })
+    // The whole file is read for its hash, also for one who does not pay.
+    const leave = uploads.occupy(params.app)
+    try {
+      const opened = await open.open(target, file)
+      return await endUpload(call, { ...target, ...opened, wait: query.wait === true })
+    } finally {
+      leave()
+    }
   })
 }
