@@ -1,4 +1,4 @@
-/** How long a file counts as intact after it was read. */
+/** Time for which a file counts as intact after it was read. */
 const rememberedMs = 10 * 60_000
 const rememberedMax = 1_000
 
