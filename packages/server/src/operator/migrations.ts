@@ -45,6 +45,7 @@ import {
   buildReadyState,
   buildReplySourcesColumn,
   buildReplyTypeColumn,
+  buildSoldFileIndex,
   buildUnderWayIndex,
   buildWriteFormColumn,
 } from '../services/payments/claims/claim-tables.ts'
@@ -175,4 +176,5 @@ export const migrations: readonly Migration[] = [
     statements: () => buildOrphanedIndexRemoval(),
   },
   { id: 47, name: 'rare looks at payments', statements: () => buildNextLookColumn() },
+  { id: 48, name: 'files of kept answers', statements: () => buildSoldFileIndex() },
 ]

@@ -3,7 +3,6 @@ import { makeBlobId } from '../../model/blob.ts'
 import { listLiveKeys } from '../../projections/read-records.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import { listNamedByReplies } from '../payments/claims/reply-store.ts'
-import { soldFileType } from '../payments/replies/sold-file.ts'
 
 /** Those of an application's files that a row of a collection of blobs, or a bought answer, names. */
 export async function listNamedFiles(
@@ -12,9 +11,7 @@ export async function listNamedFiles(
   hashes: readonly string[],
 ): Promise<readonly string[]> {
   const { data, schema, application } = tenant
-  const found = await listNamedByReplies(database, soldFileType, {
-    ...{ folder: application.number, hashes },
-  })
+  const found = await listNamedByReplies(database, { folder: application.number, hashes })
   const keys = new Map(hashes.map((sha256) => [makeBlobId(sha256), sha256]))
   for (const { collection_type: type, table } of data.catalog.byId.values()) {
     if (type !== 'blob') continue

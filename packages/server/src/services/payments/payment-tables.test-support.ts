@@ -14,6 +14,7 @@ import {
   buildPaymentTables,
   buildReplySourcesColumn,
   buildReplyTypeColumn,
+  buildSoldFileIndex,
   buildWriteFormColumn,
 } from './claims/claim-tables.ts'
 import { buildTransferTables, buildWithdrawalFees } from './transfers/transfer-store.ts'
@@ -35,6 +36,7 @@ export function listClaimTables(): readonly SqlStatement[] {
     ...buildNarrowSales(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
+    ...buildSoldFileIndex(),
   ]
 }
 

@@ -1,6 +1,6 @@
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import { claims } from './claim-store.ts'
-import { replies } from './reply-store.ts'
+import { replies, soldFile } from './reply-store.ts'
 
 export function buildPaymentTables(): SqlStatement[] {
   return [
@@ -176,4 +176,12 @@ export function buildReplySourcesColumn(): SqlStatement[] {
 /** A paid write can be answered and charged without its request. */
 export function buildWriteFormColumn(): SqlStatement[] {
   return [sql`ALTER TABLE ${claims} ADD COLUMN write_form text`]
+}
+
+/** The removal of files asks which of them were sold, for many at once. */
+export function buildSoldFileIndex(): SqlStatement[] {
+  const { isSold, folder, sha256 } = soldFile
+  return [
+    sql`CREATE INDEX kept_reply_file ON ${replies} ((${folder}), (${sha256})) WHERE ${isSold}`,
+  ]
 }

@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { sql } from '../../../database/sql.ts'
+import type { Queryable } from '../../../database/queryable.ts'
+import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { TestDatabase } from '../../../database/testing.ts'
 import { Ledger } from '../../../projections/ledger.ts'
 import { createAccountDatabase } from '../payment-tables.test-support.ts'
 import { encodeSoldFile, soldFileType } from '../replies/sold-file.ts'
 import { buildReadyState } from './claim-tables.ts'
-import { dropReplies } from './reply-store.ts'
+import { dropReplies, listNamedByReplies } from './reply-store.ts'
 
 let store: TestDatabase
 let made = 0
@@ -118,4 +119,36 @@ test('an answer goes once its time is over, or nobody can pay for it any more, a
   await keep('ready', 1, { payer: 'a', state: 'ready', sale: '{}' })
   expect(await drop()).toEqual(['old', 'owed', 'ready'])
   expect(await drop(1_000_000)).toEqual(['owed', 'ready'])
+})
+
+test('files that answers name are found by an index, each in its own folder, whatever the names of files look like', async () => {
+  const hashes = ['a', 'b', 'c', 'd'].map((one) => one.repeat(64))
+  const [first = '', second = '', third = '', fourth = ''] = hashes
+  const sell = (id: string, folder: number, [sha256, filename]: readonly [string, string]) =>
+    keep(id, 0, {
+      payer: 'a',
+      body: encodeSoldFile({ folder, sha256, size: 1, contentType: 'text/plain', filename }),
+      contentType: soldFileType,
+    })
+  await sell('one', 1, [first, 'a'])
+  await sell('again', 1, [first, 'a'])
+  await sell('other', 2, [second, `x","folder":1,"sha256":"${third}"\\u00e9\u0000`])
+  const ownType = { payer: 'a', contentType: 'application/json' }
+  await keep('json', 0, { ...ownType, body: Buffer.from(`{"folder":1,"sha256":"${fourth}"}`) })
+  const asked: SqlStatement[] = []
+  const database: Queryable = {
+    ...store.database,
+    query: (statement, ...more) => {
+      asked.push(statement)
+      return store.database.query(statement, ...more)
+    },
+  }
+  expect(await listNamedByReplies(database, { folder: 1, hashes })).toEqual([first])
+  expect(await listNamedByReplies(database, { folder: 2, hashes })).toEqual([second])
+  const [statement = sql.empty] = asked
+  const plan = await store.database.transaction(async (tx) => {
+    await tx.execute(sql`SET LOCAL enable_seqscan = off`)
+    return tx.query(sql`EXPLAIN ${statement}`)
+  })
+  expect(JSON.stringify(plan)).toContain('kept_reply_file')
 })

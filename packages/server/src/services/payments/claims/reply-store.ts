@@ -6,10 +6,21 @@ import { type FirstPiece, printFirstPiece, readRest } from '../../../database/lo
 import { type SqlStatement, sql } from '../../../database/sql.ts'
 import type { SourceName } from '../../../model/source-names.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
+import { soldFileType } from '../replies/sold-file.ts'
 import { type Claim, type ClaimUse, claims } from './claim-store.ts'
 import { decideStep } from './payment-states.ts'
 
 export const replies = sql.id('operations', 'kept_reply')
+
+/**
+ * The replies that name a sold file, and its folder and hash in their text, as the index has them. They are no JSON to
+ * PostgreSQL, as reading bytes as text is not immutable; quotes within a name are escaped, so no name can look like them.
+ */
+export const soldFile = {
+  isSold: sql`content_type = ${sql.literal(soldFileType)}`,
+  folder: sql`substring(encode(body, 'escape') FROM '"folder":([0-9]+)')`,
+  sha256: sql`substring(encode(body, 'escape') FROM '"sha256":"([0-9a-f]{64})"')`,
+} as const
 
 /**
  * True of a reply that is to go as soon as it is charged for: its time was over when its claim was made. None is over
@@ -160,17 +171,19 @@ export async function listReplyBodies(database: Queryable, contentType: string):
   return rows.map(({ body }) => body)
 }
 
-/** Lists those of these files of a folder that kept replies of the content type name; a shop has many such replies. */
+/**
+ * Lists those of these files of a folder that kept replies name. The index gives one reply of each: a shop has many, and
+ * whoever asks keeps others waiting.
+ */
 export async function listNamedByReplies(
   database: Queryable,
-  contentType: string,
   { folder, hashes }: { readonly folder: number; readonly hashes: readonly string[] },
 ): Promise<string[]> {
+  const { isSold, folder: soldFolder, sha256: soldHash } = soldFile
   const rows = await database.query<{ sha256: string }>(sql`
-    SELECT DISTINCT file ->> 'sha256' AS sha256 FROM (
-      SELECT CASE WHEN content_type = ${contentType} THEN convert_from(body, 'UTF8')::jsonb END AS file
-      FROM ${replies} WHERE content_type = ${contentType}) AS sold
-    WHERE file -> 'folder' = ${String(folder)}::jsonb AND file ->> 'sha256' = ANY(${[...hashes]}::text[])`)
+    SELECT wanted.sha256 FROM unnest(${[...hashes]}::text[]) AS wanted (sha256), LATERAL (
+      SELECT FROM ${replies}
+      WHERE ${isSold} AND ${soldFolder} = ${String(folder)} AND ${soldHash} = wanted.sha256 LIMIT 1) AS sold`)
   return rows.map(({ sha256 }) => sha256)
 }
 
