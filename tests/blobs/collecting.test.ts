@@ -2,11 +2,13 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { World } from '../../packages/server/src/base/world.ts'
 import {
   blobGraceMs,
   collectBlobs,
   collectEveryMs,
 } from '../../packages/server/src/services/blobs/collect-blobs.ts'
+import { removeUnnamedFiles } from '../../packages/server/src/services/blobs/remove-files.ts'
 import { type Blobs, createBlobs } from '../support/blobs.ts'
 import { createFundedBuyer, quote } from '../support/buyer.ts'
 import { withService } from '../support/per-engine.ts'
@@ -38,6 +40,38 @@ describe('the files of blobs', () =>
         passGrace()
         expect(await collect(app)).toBe(0)
         expect(await (await get()).text()).toBe('dear')
+      })
+
+      test('removals at once of several applications each come to their turn, and wait for nobody who takes too long', async () => {
+        const { database, blobs, tenants } = service().running.service
+        const { world } = service()
+        /** Half a minute passes quickly in it. */
+        const fast: World = { ...world, every: (ms, call) => world.every(ms / 30, call) }
+        const open = async () => {
+          const app = await createBlobs(service())
+          const { blob_id } = (await app.upload('files', 'passing')).body
+          await app.data.call('DELETE', `/blobs/files/${blob_id}?wait=true`)
+          const tenant = await tenants.load(app.appId)
+          const wanted = {
+            hashes: [String(blob_id).slice('blob_'.length)],
+            refuseNeeded: () => undefined,
+          }
+          return (by: World) => removeUnnamedFiles({ database, blobs, world: by }, tenant, wanted)
+        }
+        const removals = [await open(), await open(), await open(), await open()]
+        expect(await Promise.all(removals.map((remove) => remove(world)))).toEqual([7, 7, 7, 7])
+        let end: () => void = () => undefined
+        const long = blobs.removals.run(
+          () =>
+            new Promise<void>((resolve) => {
+              end = resolve
+            }),
+        )
+        const late = await open()
+        expect(await late(fast)).toBeUndefined()
+        end()
+        await long
+        expect(await late(world)).toBe(7)
       })
 
       test('a file goes once no row has named it for the time of grace: not while another collection has it, and not when it comes back', async () => {

@@ -41,7 +41,13 @@ export function reserveFileRemoval<T>(
       const [row] = await session.query<{ is_free: boolean }>(
         sql`SELECT pg_try_advisory_lock(${lockKey}::int8) AS is_free`,
       )
-      return row?.is_free === true ? work() : undefined
+      if (row?.is_free !== true) return undefined
+      try {
+        return await work()
+      } finally {
+        // The server lets go of it some time after the connection ends, and the next removal comes at once.
+        await session.query(sql`SELECT pg_advisory_unlock(${lockKey}::int8)`).catch(() => undefined)
+      }
     },
     { statementTimeoutMs: 0, lockTimeoutMs },
   )

@@ -165,14 +165,14 @@ async function publishBlob(
 
 /** A file that cannot be removed now is collected later. */
 async function takeBack(
-  { database, blobs, log }: Uses<'database' | 'blobs' | 'log'>,
+  { database, blobs, world, log }: Uses<'database' | 'blobs' | 'world' | 'log'>,
   { tenant, blob }: BlobUpload,
 ): Promise<void> {
   await blob.file.discard()
   const refuseNeeded = () => {
     if (hasUnnamedFiles(tenant)) throw new EncryptionChanged()
   }
-  await removeUnnamedFiles({ database, blobs }, tenant, {
+  await removeUnnamedFiles({ database, blobs, world }, tenant, {
     hashes: [blob.file.sha256],
     refuseNeeded,
   }).catch((error: unknown) => {

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
 import { ConcurrencyLimit } from '../../base/concurrency-limit.ts'
+import { Mutex } from '../../base/mutex.ts'
 import type { World } from '../../base/world.ts'
 import { BlobStore } from '../../blobs/blob-store.ts'
 import type { Config } from '../../config/config.ts'
@@ -16,6 +17,8 @@ export type Blobs = {
   readonly bytesMax: number
   /** Uploads under way, by application. */
   readonly uploads: ConcurrencyLimit
+  /** Removals of files at once, one at a time in the order of arrival. */
+  readonly removals: Mutex
   /** Uploads in several requests, which outlive restarts. */
   readonly open: ResumableUploads
 }
@@ -45,6 +48,7 @@ export async function openBlobs(
     open: new ResumableUploads({ root: join(dataDir, 'uploads'), world, needRoom, useRoom }),
     store: new BlobStore({ incoming, shelf, world, useRoom }),
     bytesMax,
+    removals: new Mutex(),
     uploads: new ConcurrencyLimit({
       max: limits.uploadsMax,
       ofHolderMax: limits.uploadsOfApplicationMax,

@@ -1,15 +1,26 @@
+import { awaitWithin } from '../../base/await-within.ts'
+import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { reserveFileRemoval } from '../../database/file-hold.ts'
 import type { Tenant } from '../applications/tenants.ts'
 import type { Blobs } from './blobs.ts'
 import { listNamedFiles } from './named-files.ts'
 
+type RemovalPorts = {
+  readonly database: Database
+  readonly blobs: Blobs
+  readonly world: World
+}
+
+/** Longest wait for the removals of others. */
+const waitMs = 30_000
+
 /**
  * Removes those of an application's files at once that nobody names, and returns their bytes. A backup, or a move, reads
- * files after its rows: while one is under way, this removes nothing and returns undefined.
+ * files after its rows: while one is under way, or where others take too long, this removes nothing and returns undefined.
  */
 export function removeUnnamedFiles(
-  { database, blobs }: { readonly database: Database; readonly blobs: Blobs },
+  { database, blobs, world }: RemovalPorts,
   tenant: Tenant,
   {
     hashes,
@@ -20,12 +31,30 @@ export function removeUnnamedFiles(
     readonly refuseNeeded: () => void
   },
 ): Promise<number | undefined> {
-  return reserveFileRemoval(database, () =>
+  const remove = () =>
     blobs.store.removeUnnamed(tenant.application.number, hashes, async (free) => {
       // A row that was acknowledged names its file.
       await tenant.chain.whenApplied(tenant.chain.head().height)
       refuseNeeded()
       return listNamedFiles(database, tenant, free)
-    }),
-  )
+    })
+  return runInTurn({ blobs, world }, () => reserveFileRemoval(database, remove))
+}
+
+/**
+ * Runs the removals of this process one after the other, as only one may hold the files at a time. One that does not come
+ * to its turn in time is not done, and returns undefined.
+ */
+async function runInTurn<T>(
+  { blobs, world }: Pick<RemovalPorts, 'blobs' | 'world'>,
+  work: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const turn = { hasBegun: false, isLate: false }
+  const outcome = blobs.removals.run(async () => {
+    turn.hasBegun = true
+    return turn.isLate ? undefined : work()
+  })
+  await awaitWithin(outcome, { world, ms: waitMs, otherwise: undefined })
+  turn.isLate = !turn.hasBegun
+  return turn.isLate ? undefined : outcome
 }

@@ -40,7 +40,8 @@ async function removeFiles(
   })
   if (removed === undefined)
     throw new Fault('UNAVAILABLE', {
-      message: 'a backup or a move is under way, which may need the files from before',
+      message:
+        'a backup or a move is under way, which may need the files from before, or others remove theirs',
     })
   const progress = tenant.resealing.get(resealing.collection)
   if (progress !== undefined) progress.fileBytes = Math.max(0, progress.fileBytes - removed)
