@@ -10,6 +10,7 @@ import {
   buildDepositedState,
   buildNameIndex,
   buildNarrowSales,
+  buildNextLookColumn,
   buildPaymentIdentifierColumn,
   buildPaymentTables,
   buildReplySourcesColumn,
@@ -36,6 +37,7 @@ export function listClaimTables(): readonly SqlStatement[] {
     ...buildNarrowSales(),
     ...buildHoldBudgetColumns(),
     ...buildHoldHeightColumn(),
+    ...buildNextLookColumn(),
     ...buildSoldFileIndex(),
   ]
 }
