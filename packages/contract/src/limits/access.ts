@@ -18,7 +18,7 @@ export const accessLimits = {
   authorizationDays: 365,
   /** Bytes, counted the same way, of all live authorizations that wallets gave through one application. */
   walletAuthorizationsBytesMax: 16 * 1024 * 1024,
-  /** The same through all applications, dead ones that are listed among them; each may have what all others leave free. */
+  /** The same through all applications, dead ones that are listed among them; each may have as much as stays free. */
   allWalletAuthorizationsBytesMax: 256 * 1024 * 1024,
   grantsPerApplicationMax: 1_000,
 } as const

@@ -140,9 +140,14 @@ export class BlobStore {
 
   /** Finds a file of this size, or as it is (see `findFile`); that it is intact is remembered for some minutes. */
   async find(place: BlobPlace, size?: number): Promise<StoredFile | undefined> {
-    const file = await findFile(this.#options.shelf, place, size)
+    const { shelf } = this.#options
+    const file = await findFile(shelf, place, size)
     if (file === undefined) return undefined
-    return { ...file, isIntact: () => this.#intact.check(formatPlace(place), file.isIntact) }
+    const isIntact = async () =>
+      // Between the look that found it and a sale its money may have been waited for.
+      (await findFile(shelf, place, size)) !== undefined &&
+      this.#intact.check(formatPlace(place), file.isIntact)
+    return { ...file, isIntact }
   }
 
   /** Lists the files of a folder. */

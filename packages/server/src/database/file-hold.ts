@@ -9,6 +9,7 @@ import { sql } from './sql.ts'
 /** The number of the lock, which nothing else in the database uses. */
 const lockKey = 7_461_101
 const lockTimeoutMs = 5_000
+const statementTimeoutMs = 5_000
 
 /** Runs the work while no file is removed at once. Throws where the connection, and so the lock, was lost meanwhile. */
 export async function pinFiles<T>(
@@ -49,6 +50,7 @@ export function reserveFileRemoval<T>(
         await session.query(sql`SELECT pg_advisory_unlock(${lockKey}::int8)`).catch(() => undefined)
       }
     },
-    { statementTimeoutMs: 0, lockTimeoutMs },
+    // All others of this process wait for it, and a database may fall silent.
+    { statementTimeoutMs, lockTimeoutMs },
   )
 }

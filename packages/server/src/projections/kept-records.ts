@@ -39,6 +39,8 @@ type KeptRecordsOptions<R> = {
 }
 
 const { deadKeysBytesMax } = limits
+/** A look at the ends of 250,000 records takes some hundred milliseconds. */
+const lookEveryMs = 10_000
 /** A record takes some 400 bytes beside its texts, and these some bytes each beside their characters. */
 const [recordBytes, bytesPerChar] = [512, 1.5]
 
@@ -55,6 +57,8 @@ export class KeptRecords<R extends Mortal> {
   readonly #bytesMax: number
   /** Bytes of all applications, live and dead. */
   #bytes = 0
+  /** The time before which nothing more of all applications is looked for that has ended. */
+  #nextLookMs = 0
 
   constructor(options: KeptRecordsOptions<R>) {
     this.#options = options
@@ -115,13 +119,16 @@ export class KeptRecords<R extends Mortal> {
 
   /**
    * Finds what has no room for one more record of an application: the application itself, whose live ones have so many
-   * bytes, or all of them together. It may have no more than all others leave free, so that a few never take everything.
+   * bytes, or all of them together. It may have no more than stays free, so that a few never take everything.
    */
   findFull(appId: string, bytesMax: number): 'application' | 'all' | undefined {
     const of = this.#byApp.get(appId) ?? makeOfApplication()
     if (of.liveBytes >= bytesMax) this.#noteEnded(of)
     if (of.liveBytes >= bytesMax) return 'application'
     if (this.#leavesRoom(of)) return undefined
+    const nowMs = this.#options.now()
+    if (nowMs < this.#nextLookMs) return 'all'
+    this.#nextLookMs = nowMs + lookEveryMs
     for (const one of this.#byApp.values()) {
       this.#noteEnded(one)
       this.#forgetDead(one, 0)

@@ -9,6 +9,8 @@ export type EndedUpload = OpenedUpload & {
   readonly tenant: Tenant
   readonly collection: string
   readonly wait: boolean
+  /** Takes a place of uploads, for as long as the file is read; the returned function gives it back. */
+  readonly occupy?: () => () => void
 }
 
 /**
@@ -18,7 +20,8 @@ export type EndedUpload = OpenedUpload & {
 export async function endUpload(call: Call<BlobParts>, ended: EndedUpload): Promise<HttpReply> {
   const { tenant, collection, file, sealing, details, wait } = ended
   const { world, blobs } = call.service
-  const blob = await blobs.open.take(blobs.store, ended)
+  const leave = ended.occupy?.()
+  const blob = await blobs.open.take(blobs.store, ended).finally(() => leave?.())
   try {
     world.failpoint?.('upload.whole')
     const { sha256 } = blob.file

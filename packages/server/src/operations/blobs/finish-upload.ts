@@ -28,12 +28,8 @@ export const finishUpload: Operation<'finishUpload', BlobParts> = async (
       return { ...stored, status: 'Completed', message: 'The blob is stored' }
     }
     // The whole file is read for its hash, also for one who does not pay.
-    const leave = uploads.occupy(params.app)
-    try {
-      const opened = await open.open(target, file)
-      return await endUpload(call, { ...target, ...opened, wait: query.wait === true })
-    } finally {
-      leave()
-    }
+    const occupy = () => uploads.occupy(params.app)
+    const opened = await open.open(target, file)
+    return endUpload(call, { ...target, ...opened, wait: query.wait === true, occupy })
   })
 }

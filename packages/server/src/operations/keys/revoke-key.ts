@@ -16,7 +16,8 @@ export const revokeKey: Operation<'revokeKey', 'database' | 'world' | 'tenants'>
   const judgeCaller = () => {
     // A key may always end itself, however often it asks for it.
     if (caller.kind === 'key' && caller.key.key_hash === asked.key_hash) return
-    refuseLapsedCaller(call, params.app, { permission: 'Admin' })
+    // One whose application is archived meanwhile stays revoked.
+    refuseLapsedCaller(call, params.app, { permission: 'Admin', evenArchived: true })
   }
   // Judged and killed in one step, so that no two last keys end each other, and none ends the one that has ended it.
   judgeCaller()

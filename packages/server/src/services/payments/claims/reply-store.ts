@@ -15,6 +15,7 @@ export const replies = sql.id('operations', 'kept_reply')
 /**
  * The replies that name a sold file, and its folder and hash in their text, as the index has them. They are no JSON to
  * PostgreSQL, as reading bytes as text is not immutable; quotes within a name are escaped, so no name can look like them.
+ * A migration has these texts: they do not change.
  */
 export const soldFile = {
   isSold: sql`content_type = ${sql.literal(soldFileType)}`,
