@@ -18,13 +18,15 @@ const silentMs = 600_000
  */
 export async function noteLook(
   database: Queryable,
-  { id, valid_before: end }: Pick<Claim, 'id' | 'valid_before'>,
+  { id, valid_before: end, state }: Pick<Claim, 'id' | 'valid_before' | 'state'>,
   { outcome, nowMs }: { readonly outcome: Settlement; readonly nowMs: number },
 ): Promise<void> {
   const ageMs = nowMs - Number(end) * 1000
   if (ageMs <= 0 || !isUnseen(outcome)) return
   const nextMs = Math.floor(nowMs + Math.min(ageMs / agePart, dayMs))
-  await database.execute(sql`UPDATE ${claims} SET next_look_ms = ${nextMs}::int8 WHERE id = ${id}`)
+  // Its state may have changed meanwhile: it waits for something else then.
+  await database.execute(sql`
+    UPDATE ${claims} SET next_look_ms = ${nextMs}::int8 WHERE id = ${id} AND state = ${state}`)
 }
 
 /** Takes some of those whose look is due, the longest due first, so that no other process does. */

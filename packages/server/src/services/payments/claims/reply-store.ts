@@ -94,7 +94,7 @@ export async function keepReplies(
         ${encodeTextArray(rows.map((row) => row.sale))}::text[], ${rows.map(joinSources)}::text[], ${rows.map(({ expiresAtMs }) => expiresAtMs)}::int8[])
       AS one (id, state, next_state, request_hash, terms, cap, settled_by, status, body, content_type, sale, sources, expires_at_ms)),
     moved AS (
-      UPDATE ${claims} AS claim SET state = asked.next_state, reason = NULL,
+      UPDATE ${claims} AS claim SET state = asked.next_state, reason = NULL, next_look_ms = NULL,
         settled_by = coalesce(asked.settled_by, claim.settled_by)
       FROM asked WHERE claim.id = asked.id AND claim.state = asked.state AND claim.request_hash = asked.request_hash
         AND claim.terms IS NOT DISTINCT FROM asked.terms AND claim.cap = asked.cap RETURNING claim.id, claim.created_at_ms),
