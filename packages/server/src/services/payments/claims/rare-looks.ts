@@ -33,10 +33,10 @@ export async function noteLook(
 export async function takeRareLooks(database: Queryable, nowMs: number): Promise<Claim[]> {
   const rows = await database.query<ClaimRow>(sql`
     UPDATE ${claims} SET next_look_ms = ${nowMs + silentMs}::int8
-    WHERE id IN (
+    WHERE id = ANY(ARRAY(
       SELECT id FROM ${claims} WHERE next_look_ms <= ${nowMs}::int8
       ORDER BY next_look_ms LIMIT ${ofRoundMax} FOR UPDATE SKIP LOCKED
-    ) RETURNING ${claimColumns}`)
+    )) RETURNING ${claimColumns}`)
   return rows.map(toClaim)
 }
 
