@@ -101,8 +101,8 @@ export class ReceiptReader {
   }
 
   /**
-   * The same where an authorization was used, by whomever. Where the receipt is too long, it has the logs of that use alone,
-   * as the node has them of the block.
+   * Finds the receipt of a transaction that used an authorization, whoever sent it. Where the receipt is too long, it has
+   * the logs of that use alone, as the node has them of the block.
    */
   async findUse(transaction: string, use: SaidUse): Promise<ReadReceipt | undefined> {
     const found = await this.#findShared(transaction, 'bounded')

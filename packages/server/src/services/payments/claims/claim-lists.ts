@@ -13,7 +13,7 @@ const mayEnd = sql`state IN ('ready', 'failed', 'sold') AND valid_before < 10000
 /** One that failed is looked at again at its end, or when it is brought. */
 const readyMs = 600_000
 
-/** Claims that are not booked and older than a moment ago, oldest first, after the cursor, without those of rare looks. */
+/** Claims that are not booked and older than a moment ago, oldest first, after the cursor; not those of rare looks. */
 export async function listOpenClaims(
   database: Queryable,
   page: { olderThanMs: number; after: ClaimCursor; limit: number },
@@ -76,8 +76,8 @@ export async function readBacklog(
 
 /**
  * Lists claims whose payment others could still execute when it failed, or when a balance was charged in its place, and
- * can no longer: their outcome is certain now. `beforeSeconds` is a time on the payments' own clock, without
- * those of rare looks.
+ * can no longer: their outcome is certain now. Those of rare looks are not among them. `beforeSeconds` is a time on the
+ * payments' own clock.
  */
 export async function listEndedClaims(
   database: Queryable,
