@@ -107,6 +107,32 @@ withService(
 
     const stranger = async () => (await service().createApp()).headers
 
+    test('a stolen key that archives its application is seen and revoked there, and stays out when it comes back', async () => {
+      const { market, owner, path } = await scene()
+      const create = { body: { permissions: ['Admin'] }, headers: market.headers }
+      const { body: stolen } = await service().request('POST', `${path}/keys`, create)
+      const thief = { 'x-app-key': stolen.key }
+      expect((await send('DELETE', path, thief)).status).toBe(200)
+      const wallet = makeTestWallet(owner.account)
+      for (const headers of [{}, await stranger()])
+        for (const [method, where] of [
+          ['GET', `${path}/keys`],
+          ['POST', `${path}/keys/${stolen.key_hash}/revoke`],
+        ] as const)
+          expect((await send(method, where, headers)).status, where).toBe(404)
+      const listed = await askSigned(service(), wallet, { method: 'GET', path: `${path}/keys` })
+      const shown = listed.body.keys.find(
+        (key: { key_hash: string }) => key.key_hash === stolen.key_hash,
+      )
+      expect(shown.status).toBe('active')
+      const revoke = { method: 'POST', path: `${path}/keys/${stolen.key_hash}/revoke` }
+      expect((await askSigned(service(), wallet, revoke)).status).toBe(200)
+      expect((await send('POST', `${path}/payout/info`, thief)).status).toBe(401)
+      expect((await send('POST', `${path}/payout/info`, market.headers)).status).toBe(200)
+      expect((await patch(path, service().operator, { status: 'active' })).status).toBe(200)
+      expect((await send('DELETE', path, thief)).status).toBe(401)
+    })
+
     test('the operator alone brings an archived application back, as it was', async () => {
       const { market, path, asked } = await scene()
       await send('DELETE', path, market.headers)

@@ -213,7 +213,7 @@ export const applications = defineContract({
     area: 'Applications',
     summary: 'Archive an application: it answers 404 from then on, its chain stays',
     description:
-      'Its owner, its Admin keys and the operator can still read its wallet and payouts. 409 while payments to it are under way; `details.open.payments` names them. Payments older than an hour do not count.',
+      'Its owner, its Admin keys and the operator can still read its wallet and payouts, and list and revoke its keys. 409 while payments to it are under way; `details.open.payments` names them. Payments older than an hour do not count.',
     access: 'Admin',
     shows: 'outcome',
     // The caller who archived it may repeat the request, if the answer was lost.

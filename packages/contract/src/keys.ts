@@ -102,6 +102,7 @@ export const keys = defineContract({
       'All that are active, and those that died last. Revoked and expired ones of long ago are in the log alone.',
     access: 'Admin',
     shows: 'accounts',
+    evenArchived: true,
     params: AppParams,
     reply: Type.Object({
       keys: Type.Array(
@@ -188,6 +189,8 @@ export const keys = defineContract({
     summary: 'Revoke a key; repeated, the same answer again',
     access: 'Admin',
     shows: 'accounts',
+    // A stolen key that archives its application must not be out of reach by that.
+    evenArchived: true,
     params: KeyParams,
     body: Type.Unknown(),
     bodyOptional: true,

@@ -43,7 +43,7 @@ export type Route = {
   readonly description?: string
   readonly access: Access
   readonly shows: Shows
-  /** True where an archived application answers too, to those who may call: its money stays theirs. */
+  /** True where an archived application answers too, to those who may call: its money and its keys stay theirs. */
   readonly evenArchived?: boolean
   /** True where the call changes nothing though its method is no GET. */
   readonly isRead?: boolean

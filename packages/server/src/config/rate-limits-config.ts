@@ -19,8 +19,8 @@ const rateLimitTexts = {
   key: 'requests a minute with one key',
   application: 'requests a minute with the keys of one application',
   visitors: 'requests a minute without a key to one application',
-  anonymous_in_flight: 'requests without a key at once',
-  paying_in_flight: 'requests without a key that pay at once',
+  anonymous_in_flight: 'requests without a key at once, half of them of one address',
+  paying_in_flight: 'requests without a key that pay at once, half of them of one address',
 } as const
 
 const describeLimit = (name: keyof typeof rateLimitDefaults) =>

@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { Fault } from '../base/fault.ts'
+import { SharedRoom } from '../base/shared-room.ts'
 import type { World } from '../base/world.ts'
 import type { InFlightName, RequestContext } from './request-context.ts'
 import { TokenBuckets } from './token-buckets.ts'
@@ -26,13 +27,17 @@ export type Rates = {
   readonly visitors?: number
 }
 
-/** Most requests of a kind that may be in work at once. */
+/**
+ * Most requests of a kind that may be in work at once. One address has half of them at most, and a quarter is kept for
+ * addresses without any, so that a few whose requests are slow leave places for others.
+ */
 export type InFlightLimits = { readonly [name in InFlightName]?: number }
 
 type RateName = keyof Rates
 export type LimitName = RateName | InFlightName
 
 const rateNames = ['address', 'payment', 'key', 'application', 'visitors'] as const
+const inFlightNames = ['anonymous_in_flight', 'paying_in_flight'] as const
 
 type Rate = { readonly perMinute: number; readonly buckets: TokenBuckets }
 
@@ -41,8 +46,7 @@ export class RateLimits {
   readonly #world: World
   readonly #onRefused: (limit: LimitName) => void
   readonly #rates = new Map<RateName, Rate>()
-  readonly #places: InFlightLimits
-  readonly #taken = { anonymous_in_flight: 0, paying_in_flight: 0 }
+  readonly #places = new Map<InFlightName, SharedRoom>()
 
   constructor(options: {
     readonly world: World
@@ -52,7 +56,12 @@ export class RateLimits {
   }) {
     this.#world = options.world
     this.#onRefused = options.onRefused ?? (() => undefined)
-    this.#places = options.settings
+    for (const name of inFlightNames) {
+      const max = options.settings[name]
+      if (max === undefined) continue
+      const bounds = { max, ofHolderMax: Math.ceil(max / 2), forNew: Math.floor(max / 4) }
+      this.#places.set(name, new SharedRoom(bounds))
+    }
     for (const name of rateNames) {
       const perMinute = options.settings[name]
       if (perMinute === undefined) continue
@@ -98,15 +107,11 @@ export class RateLimits {
     if (waitMs > 0) throw this.#refusal(name, Math.ceil(waitMs / 1000))
   }
 
-  /** Takes a place until the returned function is called; throws RATE_LIMITED where none is free. */
-  occupy(name: InFlightName): () => void {
-    const max = this.#places[name]
-    if (max === undefined) return () => undefined
-    if (this.#taken[name] >= max) throw this.#refusal(name, 1)
-    this.#taken[name] += 1
-    return () => {
-      this.#taken[name] -= 1
-    }
+  /** Takes a place until the returned function is called; throws RATE_LIMITED where the address may have none. */
+  occupy(name: InFlightName, address: string): () => void {
+    const place = this.#places.get(name)?.open(address)
+    if (place?.set(1) === false) throw this.#refusal(name, 1)
+    return () => void place?.set(0)
   }
 
   #computeWait(name: RateName, key: string): number {

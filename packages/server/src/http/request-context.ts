@@ -29,8 +29,8 @@ export class RequestContext {
   keyPrefix: string | undefined
   /** The application that it addresses, or that its key belongs to. */
   app: string | undefined
-  /** The in-flight limit that its work counts to. */
-  place: InFlightName | undefined
+  /** The in-flight limit that its work counts to, and the address whose place it takes. */
+  place: { readonly limit: InFlightName; readonly address: string } | undefined
   /** Frees its place under that limit. */
   leave: (() => void) | undefined
   /** The text of its key with the hash, which is needed before and after its body is read. */

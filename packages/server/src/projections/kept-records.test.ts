@@ -99,6 +99,28 @@ test('the live records of all applications have a bound, which a few cannot take
   expect(kept.listByApp('b').length).toBeGreaterThan(length)
 })
 
+test('whoever ends some of its own has room at once, and all are looked at again though the clock was set back', () => {
+  const { kept, set, time } = makeKept(100_000)
+  const end = at(time.nowMs + 1)
+  for (let index = 0; kept.findFull('shop', 90_000) === undefined; index++)
+    set(`shop ${index}`, { expires_at: end })
+  for (let index = 0; kept.findFull('maps', 90_000) === undefined; index++)
+    set(`maps ${index}`, { app_id: 'maps' })
+  expect(kept.findFull('maps', 90_000)).toBe('all')
+  const [one] = kept.listByApp('maps')
+  if (one === undefined) throw new Error('maps has none')
+  const revoke = () => set(one.id, { app_id: 'maps', revoked_at: at(time.nowMs) })
+  revoke()
+  expect(kept.findFull('maps', 90_000)).toBeUndefined()
+  set('maps again', { app_id: 'maps' })
+  expect(kept.findFull('maps', 90_000)).toBe('all')
+  time.nowMs -= 3_600_000
+  const { length } = kept.listByApp('shop')
+  for (const { id } of kept.listByApp('shop')) set(id, { expires_at: at(time.nowMs - 1) })
+  expect(length).toBeGreaterThan(0)
+  expect(kept.findFull('maps', 90_000)).toBeUndefined()
+})
+
 test('dead records of many applications take no more memory than all may have', () => {
   const { kept, set } = makeKept(1_000_000)
   const apps = Array.from({ length: 100 }, (_, index) => `${index}`)

@@ -57,8 +57,8 @@ export class KeptRecords<R extends Mortal> {
   readonly #bytesMax: number
   /** Bytes of all applications, live and dead. */
   #bytes = 0
-  /** The time before which nothing more of all applications is looked for that has ended. */
-  #nextLookMs = 0
+  /** Time of the last look at what has ended of all applications. */
+  #lookedAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: KeptRecordsOptions<R>) {
     this.#options = options
@@ -126,14 +126,20 @@ export class KeptRecords<R extends Mortal> {
     if (of.liveBytes >= bytesMax) this.#noteEnded(of)
     if (of.liveBytes >= bytesMax) return 'application'
     if (this.#leavesRoom(of)) return undefined
+    // Whoever has ended some of its own, as the refusal says, needs no look at all others.
+    this.#forgetEnded(of)
+    if (this.#leavesRoom(of)) return undefined
     const nowMs = this.#options.now()
-    if (nowMs < this.#nextLookMs) return 'all'
-    this.#nextLookMs = nowMs + lookEveryMs
-    for (const one of this.#byApp.values()) {
-      this.#noteEnded(one)
-      this.#forgetDead(one, 0)
-    }
+    // The clock may have been set back.
+    if (Math.abs(nowMs - this.#lookedAtMs) < lookEveryMs) return 'all'
+    this.#lookedAtMs = nowMs
+    for (const one of this.#byApp.values()) this.#forgetEnded(one)
     return this.#leavesRoom(of) ? undefined : 'all'
+  }
+
+  #forgetEnded(of: OfApplication): void {
+    this.#noteEnded(of)
+    this.#forgetDead(of, 0)
   }
 
   #leavesRoom({ liveBytes }: OfApplication): boolean {

@@ -15,7 +15,7 @@ describe('archiveApplication', () =>
       const reads: [string, string, object?][] = [
         ['GET', path],
         ['GET', `${path}/collections`],
-        ['GET', `${path}/keys`],
+        ['POST', `${path}/keys`],
         ['GET', `${path}/chain/checkpoint`],
         ['POST', '/list', { root: `${app.appId}::notes` }],
         ['POST', '/store', { root: `${app.appId}::notes`, data: [{ id: 'b' }] }],

@@ -76,8 +76,8 @@ async function identifySigner(requestInfo: RequestInfo, ports: AccessPorts): Pro
 }
 
 /**
- * The balance of an archived application is its owner's to take out. Its keys spend nothing of it, because nobody
- * could revoke them; an authorization of a wallet spends that wallet's money, and goes on.
+ * The balance of an archived application is its owner's to take out, so its keys spend nothing of it; an authorization
+ * of a wallet spends that wallet's money, and goes on.
  */
 function refuseArchivedPayer(key: KeyRecord, tenants: Tenants): void {
   const { applications } = tenants.system

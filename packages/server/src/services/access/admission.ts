@@ -122,7 +122,7 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       const { context } = requestInfo
       if (context.place !== undefined) {
         context.noteWork(computeBodyCost(operationId, requestInfo.bodyBytes.length))
-        context.leave = rates.occupy(context.place)
+        context.leave = rates.occupy(context.place.limit, context.place.address)
       }
       const caller = await identify(requestInfo, ports)
       noteCaller(context, caller)
@@ -130,7 +130,7 @@ export function createAdmission<Service extends Uses<'world' | 'database' | 'ten
       if (caller.payer !== undefined) options.onKey(caller.payer.key_hash)
       authorize(route, caller, { appId: requestInfo.params.app, tenants, registration })
       context.app = findApp(requestInfo, tenants) ?? context.app
-      if (context.place === 'anonymous_in_flight' && context.app !== undefined)
+      if (context.place?.limit === 'anonymous_in_flight' && context.app !== undefined)
         rates.take(context, 'visitors', { key: context.app })
       return { service, caller, requestInfo }
     },
@@ -154,7 +154,7 @@ function admitKey(visit: Visit, key: { key_hash: string; app_id: string }): void
 
 function admitVisitor(visit: Visit, cost: number): void {
   const { rates, context, pays, address } = visit
-  context.place = pays ? 'paying_in_flight' : 'anonymous_in_flight'
+  context.place = { limit: pays ? 'paying_in_flight' : 'anonymous_in_flight', address }
   context.noteRead = ({ sql, other }) =>
     context.noteWork(sql / bytesPerPoint.sql + other / bytesPerPoint.other)
   if (pays) {
