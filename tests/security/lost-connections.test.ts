@@ -55,33 +55,34 @@ test('a body whose sender reset the connection, so that its address is not known
   expect((await fetch(`${url}/slow`)).status).toBe(200)
 })
 
-/** Requests after which Node, or the service, ends the connection. */
-const lastOnes = {
-  'one without Host, which Node answers': 'GET / HTTP/1.1\r\n\r\n',
-  'one of HTTP/1.0 whose answer has no length':
-    'GET /changed HTTP/1.0\r\nConnection: keep-alive\r\n\r\n',
-  'a body at an address that cannot be decoded':
-    'POST /%zz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-}
+/** A request whose connection Node, or the service, ends: where it is, how often it is sent, and all that is sent. */
+const cutOff = [
+  ['behind one without Host, which Node answers', 3, `GET / HTTP/1.1\r\n\r\n${get('/slow')}`],
+  [
+    'behind one of HTTP/1.0 whose answer has no length',
+    3,
+    `GET /changed HTTP/1.0\r\nConnection: keep-alive\r\n\r\n${get('/slow')}`,
+  ],
+  [
+    'behind a body at an address that cannot be decoded',
+    3,
+    `POST /%zz HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${get('/slow')}`,
+  ],
+  [
+    'with garbage behind it, and one that cannot be decoded before it',
+    1,
+    `${get('/%zz')}${get('/slow')}garbage\r\n\r\n`,
+  ],
+] as const
 
-test.for(Object.entries(lastOnes))('nothing is held for a request behind %s', async ([, first]) => {
+test.for(cutOff)('nothing is held for a request %s', async ([, times, bytes]) => {
   const { url, counts } = await listen()
-  for (let n = 0; n < 3; n++) {
+  for (let n = 0; n < times; n++) {
     const socket = await open(url)
     const all = readUntilClosed(socket)
-    socket.write(first + get('/slow'))
+    socket.write(bytes)
     await all
   }
-  await wait(200)
-  expect(counts.ended).toBe(counts.begun)
-})
-
-test('nothing is held for a request with garbage behind it, and one that cannot be decoded before it', async () => {
-  const { url, counts } = await listen()
-  const socket = await open(url)
-  const all = readUntilClosed(socket)
-  socket.write(`${get('/%zz')}${get('/slow')}garbage\r\n\r\n`)
-  await all
   await wait(200)
   expect(counts.ended).toBe(counts.begun)
 })
