@@ -17,6 +17,7 @@ import { expectBalanced, openMarket, readChainBalance, readEarnings } from '../s
 import { awaitMined, connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import { replacePayments } from './dying-payments.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 import { runWhileSettling } from './while-settling.ts'
 
 const token = parseAbi([
@@ -81,13 +82,10 @@ withService(
       const asked = list({ root: market.root, limit: 3 })
       const header = await buyer.payV2(await quote(service(), asked))
       const { ports } = service().running.service.payments
-      const failing = async () =>
-        ({ state: 'failed', reason: 'transaction_reverted', final: false }) as const
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: { ...method.facilitator, settle: failing },
+      const failing = replaceFacilitators(ports, () => ({
+        settle: async () => ({ state: 'failed', reason: 'transaction_reverted', final: false }),
       }))
-      replacePayments(service(), new Payments({ ...ports, methods }))
+      replacePayments(service(), new Payments(failing))
       const failed = await ask(service(), asked, header)
       replacePayments(service(), new Payments(ports))
       expect(failed.body.error).toMatch(/not settled: transaction_reverted/)

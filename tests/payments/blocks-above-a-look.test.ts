@@ -22,6 +22,7 @@ import {
 } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 import {
   finalBlocks,
   readReversal,
@@ -100,16 +101,13 @@ withService(
       const memory = makeSweepMemory(payments.ports)
       const settled: string[] = []
       const round = (isOver: boolean) => {
-        const methods = payments.ports.methods.map(({ facilitator, ...method }) => {
-          const settle: typeof facilitator.settle = async (id, ...due) => {
+        const ports = replaceFacilitators(payments.ports, (real) => ({
+          settle: async (id, ...due) => {
             settled.push(id)
-            return isOver
-              ? { state: 'pending', reason: 'not_confirmed' }
-              : facilitator.settle(id, ...due)
-          }
-          return { ...method, facilitator: { ...facilitator, settle } }
-        })
-        return sweepRound({ ...payments.ports, methods }, log, memory)
+            return isOver ? { state: 'pending', reason: 'not_confirmed' } : real.settle(id, ...due)
+          },
+        }))
+        return sweepRound(ports, log, memory)
       }
       const above = await readHeight()
       // The clock was moved on, which ends the lease of the gas key: until it is renewed, nothing is sent.

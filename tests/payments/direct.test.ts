@@ -38,6 +38,7 @@ import { handIn } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestService } from '../support/service.ts'
 import { type Death, makeDyingPayments, replacePayments } from './dying-payments.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 
 const price = 1_000n
 
@@ -128,15 +129,11 @@ withService(
         transaction,
         usedIn: transaction,
       } as const
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async () => hidden,
-          lookup: async () => hidden,
-        },
+      const hiding = replaceFacilitators(ports, () => ({
+        settle: async () => hidden,
+        lookup: async () => hidden,
       }))
-      const blind = new Payments({ ...ports, methods })
+      const blind = new Payments(hiding)
       replacePayments(service(), blind)
       const buyer = await createFundedBuyer(service(), 1_500n)
       const sign = async () => buyer.payV2(await quote(service(), asked(market)))
@@ -383,14 +380,10 @@ withService(
       const buyer = await createFundedBuyer(service(), 3n * price - 1n)
       const headers = await signAll(buyer, market, 3)
       const { ports } = service().running.service.payments
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async () => ({ state: 'pending', reason: 'slow' }) as const,
-        },
+      const slow = replaceFacilitators(ports, () => ({
+        settle: async () => ({ state: 'pending', reason: 'slow' }),
       }))
-      replacePayments(service(), new Payments({ ...ports, methods }))
+      replacePayments(service(), new Payments(slow))
       const errors = []
       for (const header of headers) {
         const { status, body } = await ask(service(), asked(market), header)
@@ -405,11 +398,11 @@ withService(
       expect(body.details.payment_id).toBeDefined()
       expect(await readEarnings(service(), market)).toBe(400n)
       // Where no node tells what a payer has, one at a time is claimed.
-      const blind = methods.map(({ facilitator: { readFunds: _, ...rest }, ...method }) => ({
+      const methods = slow.methods.map(({ facilitator: { readFunds: _, ...rest }, ...method }) => ({
         ...method,
         facilitator: rest,
       }))
-      replacePayments(service(), new Payments({ ...ports, methods: blind }))
+      replacePayments(service(), new Payments({ ...ports, methods }))
       const other = await createFundedBuyer(service(), 9n * price)
       const [first, second] = await signAll(other, market, 2)
       expect((await ask(service(), asked(market), first)).body.details.payment_id).toBeDefined()
@@ -429,16 +422,12 @@ withService(
       const ours = await buyer.payV2(await quote(service(), asked(elsewhere)))
       const [direct = {}] = await signAll(buyer, market, 1)
       const { ports } = service().running.service.payments
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async () => ({ state: 'pending', reason: 'slow' }) as const,
-        },
+      const slow = replaceFacilitators(ports, () => ({
+        settle: async () => ({ state: 'pending', reason: 'slow' }),
       }))
       const passed: string[] = []
       const world = { ...ports.world, failpoint: (one: string) => void passed.push(one) }
-      replacePayments(service(), new Payments({ ...ports, methods, world }))
+      replacePayments(service(), new Payments({ ...slow, world }))
       const claimed = await ask(service(), asked(elsewhere), { ...ours, 'x-balance': 'off' })
       expect(claimed.body.details.payment_id).toBeDefined()
       passed.length = 0
@@ -610,17 +599,15 @@ withService(
       const buyer = await createFundedBuyer(service(), 5_000n)
       const header = await buyer.payV2(await quote(service(), asked(market)))
       const { ports } = service().running.service.payments
-      const settle = async () => ({ state: 'pending', reason: 'for now' }) as const
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: { ...method.facilitator, settle },
+      const slow = replaceFacilitators(ports, () => ({
+        settle: async () => ({ state: 'pending', reason: 'for now' }),
       }))
       const readHeld = async () => {
         const [row] = await service().database.query<{ held: string }>(sql`
           SELECT coalesce(sum(amount), 0)::text AS held FROM operations.account_hold WHERE account = ${`app:${market.appId}`}`)
         return BigInt(row?.held ?? 0)
       }
-      replacePayments(service(), new Payments({ ...ports, methods }))
+      replacePayments(service(), new Payments(slow))
       expect((await ask(service(), asked(market), header)).status).toBe(503)
       expect(await readHeld()).toBe(200n)
       // The operator takes half of everything from now on.
@@ -685,14 +672,10 @@ withService(
       const until = String(Math.floor(Date.now() / 1000) + 40)
       const header = await buyer.payV2(required, { authorization: { validBefore: until } })
       const { ports } = service().running.service.payments
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async () => ({ state: 'failed', reason: 'no luck', final: false }) as const,
-        },
+      const failing = replaceFacilitators(ports, () => ({
+        settle: async () => ({ state: 'failed', reason: 'no luck', final: false }),
       }))
-      replacePayments(service(), new Payments({ ...ports, methods }))
+      replacePayments(service(), new Payments(failing))
       const failed = await ask(service(), asked(market), { ...header, 'x-balance': 'off' })
       expect(failed.status, failed.text).toBe(402)
       const fresh = new Payments(ports)

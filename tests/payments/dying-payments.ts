@@ -8,6 +8,7 @@ import type {
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Facilitator } from '../../packages/server/src/x402/facilitator.ts'
 import type { TestService } from '../support/service.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 
 /** The point at which a process dies: its step of this number, before or after the step took effect. */
 export type Death = { readonly step: number; readonly when: 'before' | 'after' }
@@ -102,12 +103,10 @@ function getStepName(text: string): string {
 /** Has the networks refuse what is paid meanwhile, as they may do for a while. */
 export async function whileRefused(service: TestService, work: () => Promise<void>): Promise<void> {
   const { ports } = service.running.service.payments
-  const settle = async () => ({ state: 'failed', reason: 'for now', final: false }) as const
-  const methods = ports.methods.map((method) => ({
-    ...method,
-    facilitator: { ...method.facilitator, settle },
+  const refusing = replaceFacilitators(ports, () => ({
+    settle: async () => ({ state: 'failed', reason: 'for now', final: false }),
   }))
-  replacePayments(service, new Payments({ ...ports, methods }))
+  replacePayments(service, new Payments(refusing))
   await work()
   replacePayments(service, new Payments(ports))
 }

@@ -9,6 +9,7 @@ import { openMarket } from '../support/market.ts'
 import { handIn } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import { replacePayments } from './dying-payments.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 
 withService(
   (service) => {
@@ -24,18 +25,14 @@ withService(
         transaction,
         usedIn: transaction,
       } as const
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async () => hidden,
-          lookup: async (...given: Parameters<typeof method.facilitator.lookup>) => {
-            looks += 1
-            return isSeen ? method.facilitator.lookup(...given) : hidden
-          },
+      const blind = replaceFacilitators(ports, (real) => ({
+        settle: async () => hidden,
+        lookup: async (...given) => {
+          looks += 1
+          return isSeen ? real.lookup(...given) : hidden
         },
       }))
-      const payments = new Payments({ ...ports, methods })
+      const payments = new Payments(blind)
       replacePayments(service(), payments)
       const buyer = await createFundedBuyer(service(), 500n)
       const wanted = list({ root: market.root, limit: 3 })

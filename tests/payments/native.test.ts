@@ -31,6 +31,7 @@ import {
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestReply, TestService } from '../support/service.ts'
 import { replacePayments } from './dying-payments.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 import { finalBlocks } from './reorganize.ts'
 
 /** The price of the three rows that each test buys. */
@@ -475,15 +476,13 @@ withService(
       const { payments, log } = service().running.service
       const tried: string[] = []
       // A node whose blocks revert every sweep.
-      const settle = async (id: string) => {
-        tried.push(id)
-        return { state: 'failed', reason: 'transaction_reverted', final: false } as const
-      }
-      const methods = payments.ports.methods.map(({ facilitator, ...method }) => ({
-        ...method,
-        facilitator: { ...facilitator, settle },
+      const reverting = replaceFacilitators(payments.ports, () => ({
+        settle: async (id) => {
+          tried.push(id)
+          return { state: 'failed', reason: 'transaction_reverted', final: false }
+        },
       }))
-      for (let round = 0; round < 12; round++) await sweepRound({ ...payments.ports, methods }, log)
+      for (let round = 0; round < 12; round++) await sweepRound(reverting, log)
       expect(tried).toHaveLength(10)
       expect(new Set(tried).size).toBe(10)
       expect(await readChainBalance(service(), payTo)).toBe(price)

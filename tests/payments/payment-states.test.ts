@@ -3,10 +3,7 @@ import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
-import type {
-  PaymentMethod,
-  PaymentPorts,
-} from '../../packages/server/src/services/payments/payment-ports.ts'
+import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import { ask, createFundedBuyer, list, quote, readBalance } from '../support/buyer.ts'
@@ -14,6 +11,7 @@ import { expectBalanced, openMarket, readEarnings } from '../support/market.ts'
 import { withService } from '../support/per-engine.ts'
 import type { TestService } from '../support/service.ts'
 import { makeDyingPayments, replacePayments } from './dying-payments.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 
 withService(
   (service) => {
@@ -130,12 +128,9 @@ function withOutcome(
   ports: PaymentPorts,
   judge: (outcome: Settlement, id: string) => Promise<Settlement>,
 ): PaymentPorts {
-  const methods = ports.methods.map(({ facilitator, ...method }): PaymentMethod => {
-    const settle: typeof facilitator.settle = async (...given) =>
-      judge(await facilitator.settle(...given), given[0])
-    return { ...method, facilitator: { ...facilitator, settle } }
-  })
-  return { ...ports, methods }
+  return replaceFacilitators(ports, (real) => ({
+    settle: async (...given) => judge(await real.settle(...given), given[0]),
+  }))
 }
 
 /** Finds the step of a purchase at which the ledger is written. */

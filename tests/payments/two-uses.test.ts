@@ -30,6 +30,7 @@ import { connectDevnet, handIn } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
 import type { Json, TestApp, TestService } from '../support/service.ts'
 import { replacePayments } from './dying-payments.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 import { expectAuditEqual, takeBack } from './reorganize.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -160,11 +161,8 @@ withService(
     /** The facilitator of another process on the same tables, whose node does not know yet what is used. */
     const makeLaggingProcess = () => {
       const { ports } = service().running.service.payments
-      const methods = ports.methods.map((method) => {
-        const verify = async () => ({ ok: true }) as const
-        return { ...method, facilitator: { ...method.facilitator, verify } }
-      })
-      return new Facilitating({ ...ports, methods }, facilitator)
+      const lagging = replaceFacilitators(ports, () => ({ verify: async () => ({ ok: true }) }))
+      return new Facilitating(lagging, facilitator)
     }
 
     test.each(['purchase', 'settlement'] as const)(
@@ -262,11 +260,10 @@ withService(
       const scene = await openScene(service())
       const { payments } = service().running.service
       const { ports } = payments
-      const methods = ports.methods.map((method) => ({
-        ...method,
-        facilitator: { ...method.facilitator, settle: () => Promise.reject(new Error('died')) },
+      const dying = replaceFacilitators(ports, () => ({
+        settle: () => Promise.reject(new Error('died')),
       }))
-      replacePayments(service(), new Payments({ ...ports, methods }))
+      replacePayments(service(), new Payments(dying))
       expect(await scene.buyHere()).not.toBe(true)
       replacePayments(service(), new Payments(ports))
       expect(await readTaker(service(), scene)).toMatch(/^pay_/)
@@ -344,18 +341,14 @@ withService(
     test('P1: a process that cannot read who asked for a settlement calls it pending, and tells it later', async () => {
       const scene = await openScene(service())
       const { facilitating, payments } = service().running.service
-      const { database, methods: usual } = payments.ports
-      const methods = usual.map((method) => ({
-        ...method,
-        facilitator: {
-          ...method.facilitator,
-          settle: async (...given: Parameters<typeof method.facilitator.settle>) => {
-            await method.facilitator.settle(...given)
-            throw new Error('the process died')
-          },
+      const { database } = payments.ports
+      const dying = replaceFacilitators(payments.ports, (real) => ({
+        settle: async (...given) => {
+          await real.settle(...given)
+          throw new Error('the process died')
         },
       }))
-      replaceFacilitating(new Facilitating({ ...payments.ports, methods }, facilitator))
+      replaceFacilitating(new Facilitating(dying, facilitator))
       expect(await scene.settleThere()).not.toBe(true)
       let isLost = true
       const lost: Database = {

@@ -1,11 +1,9 @@
-import type {
-  PaymentMethod,
-  PaymentPorts,
-} from '../../packages/server/src/services/payments/payment-ports.ts'
+import type { PaymentPorts } from '../../packages/server/src/services/payments/payment-ports.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import type { Settlement } from '../../packages/server/src/x402/facilitator.ts'
 import type { TestService } from '../support/service.ts'
 import { replacePayments } from './dying-payments.ts'
+import { replaceFacilitators } from './false-facilitators.ts'
 
 type Meanwhile = {
   readonly before?: () => Promise<void>
@@ -18,13 +16,10 @@ export function makeSettlingPayments(
   ports: PaymentPorts,
   around: (settle: () => Promise<Settlement>) => Promise<Settlement>,
 ): Payments {
-  const methods = ports.methods.map((method): PaymentMethod => {
-    const { facilitator } = method
-    const settle: typeof facilitator.settle = (...given) =>
-      around(() => facilitator.settle(...given))
-    return { ...method, facilitator: { ...facilitator, settle } }
-  })
-  return new Payments({ ...ports, methods })
+  const settling = replaceFacilitators(ports, (real) => ({
+    settle: (...given) => around(() => real.settle(...given)),
+  }))
+  return new Payments(settling)
 }
 
 /** Does the work with payments during whose settlement, which is real, `meanwhile` runs. */
