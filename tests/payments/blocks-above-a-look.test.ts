@@ -175,17 +175,16 @@ withService(
       await takeBack(service(), since)
       const readNotes = () => Promise.all(ids.map((id) => readTakenBack(service(), id)))
       const whenAsked: (readonly unknown[])[] = []
-      const facilitator: typeof method.facilitator = {
-        ...method.facilitator,
+      const { methods } = replaceFacilitators(ports, (real) => ({
         lookup: async (id, ...due) => {
-          if (!ids.includes(id)) return method.facilitator.lookup(id, ...due)
+          if (!ids.includes(id)) return real.lookup(id, ...due)
           whenAsked.push(await readNotes())
           return { state: 'failed', reason: 'transaction_reverted', final: false }
         },
         // The gas key has too little.
         verify: () => Promise.reject(new Fault('UNAVAILABLE')),
-      }
-      const round = runMoveRound(ports, { ...method, facilitator, blocks }, memory)
+      }))
+      const round = runMoveRound(ports, { ...method, ...methods[0], blocks }, memory)
       await expect(round).rejects.toMatchObject({ code: 'UNAVAILABLE' })
       await chain.setAutomine(true)
       const held = ids.map(() => null)
