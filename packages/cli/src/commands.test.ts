@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -119,6 +119,34 @@ describe('mistakes in the configuration file', () => {
     },
   )
 })
+
+const token = { address: `0x${'c1'.repeat(20)}`, name: 'USD Coin', version: '2', decimals: 18 }
+
+test.each([
+  [
+    { network: 'eip155:999999' },
+    'networks[0].network: eip155:999999 is no chain that x402 has a name for; use one of ethereum, ethereum-sepolia, ',
+  ],
+  [{ network: 'bsae' }, 'networks[0].network: bsae is no chain that x402 has a name for'],
+  [
+    { network: 'eip155:137' },
+    'networks[0].asset is needed: the USDC of polygon is not known here; name it as {"address", "name", "version", "symbol", "decimals": 6}',
+  ],
+  [{ network: 'base', asset: token }, 'networks[0].asset.decimals must be 6, not 18'],
+])(
+  'a payment network that cannot be used is refused in one line, before a database is started: %j',
+  async (network, expected) => {
+    const file = configFile(
+      JSON.stringify({ networks: [{ pay_to: `0x${'a1'.repeat(20)}`, ...network }] }),
+    )
+    const dataDir = join(folder, 'unused')
+    const { code, said } = await run('serve', '--config', file, '--data-dir', dataDir)
+    expect(code).toBe(2)
+    expect(said).toContain(expected)
+    expect(said.trim().split('\n')).toHaveLength(1)
+    expect(existsSync(dataDir)).toBe(false)
+  },
+)
 
 test.each(['audit', 'rebuild'])(
   'the command %s does not make a service where there is none',

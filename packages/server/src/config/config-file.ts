@@ -7,10 +7,11 @@ import { findBreak } from '../base/json-break.ts'
 import { findSuggestion, formatSuggestion } from '../base/known-members.ts'
 import { SetupError } from '../base/setup-error.ts'
 import { dataSetKinds } from '../query/data-set.ts'
-import { Address, Anchors, BaseFeeMax, Publishers, WitnessList } from './anchors-config.ts'
+import { Anchors, Publishers, WitnessList } from './anchors-config.ts'
 import { BlobMegabytes, BlobStoreConfig } from './blob-store-config.ts'
 import { EncryptionKeyCommand } from './encryption-config.ts'
 import { Facilitator } from './facilitator-config.ts'
+import { Networks } from './networks-config.ts'
 import { ApplicationQuota } from './quota-config.ts'
 import { RateLimits } from './rate-limits-config.ts'
 
@@ -112,7 +113,12 @@ export const ConfigFile = Type.Object(
           'false: payment channels are offered on no network, the local chain of dev included; true when not given',
       }),
     ),
-    upto: Type.Optional(Type.Boolean({ description: 'the same of the x402 scheme upto' })),
+    upto: Type.Optional(
+      Type.Boolean({
+        description:
+          'false: the x402 scheme upto is offered on no network, the local chain of dev included; true when not given',
+      }),
+    ),
     facilitator: Type.Optional(Facilitator),
     platform_percentage: Type.Optional(
       Type.Number({
@@ -191,128 +197,7 @@ export const ConfigFile = Type.Object(
     anchors: Type.Optional(Anchors),
     publishers: Type.Optional(Publishers),
     witnesses: Type.Optional(WitnessList),
-    networks: Type.Optional(
-      Type.Array(
-        Type.Object(
-          {
-            network: Type.String({
-              description: 'x402 name (base-sepolia) or CAIP-2 id (eip155:84532)',
-            }),
-            asset: Type.Optional(
-              Type.Object(
-                {
-                  address: Address,
-                  name: Type.String({ description: "of the token's EIP-712 domain" }),
-                  version: Type.String(),
-                  symbol: Type.Optional(Type.String()),
-                  decimals: Type.Integer({ minimum: 0, maximum: 36 }),
-                },
-                {
-                  additionalProperties: false,
-                  description: 'an EIP-3009 token; the known USDC of the network when not given',
-                },
-              ),
-            ),
-            pay_to: Address,
-            rpc_url: Type.Optional(Type.String({ pattern: '^https?://' })),
-            facilitator_url: Type.Optional(
-              Type.String({
-                pattern: '^https?://',
-                description: 'settle through this x402 facilitator instead of our own key',
-              }),
-            ),
-            signer_key_file: Type.Optional(
-              Type.String({
-                description:
-                  'file with the 0x hex key that pays the gas of settlements; needs rpc_url',
-              }),
-            ),
-            pay_to_key_file: Type.Optional(
-              Type.String({
-                description:
-                  'file with the 0x hex key of pay_to, for withdrawals and payouts; needs rpc_url',
-              }),
-            ),
-            channels: Type.Optional(
-              Type.Union(
-                [
-                  Type.Boolean(),
-                  Type.Object(
-                    { code_hash: Type.String({ pattern: '^0x[0-9a-f]{64}$' }) },
-                    { additionalProperties: false },
-                  ),
-                ],
-                {
-                  description:
-                    'whether payment channels (x402 batch-settlement) are taken; false when not given. code_hash: the hash of the contracts on this network, where they are not ours; see docs/channels.md',
-                },
-              ),
-            ),
-            upto: Type.Optional(
-              Type.Boolean({
-                description:
-                  'whether payments of the scheme upto are taken, by Permit2; false when not given',
-              }),
-            ),
-            explorer: Type.Optional(
-              Type.String({
-                pattern: '^(none|https?://[^\\s?#]+)$',
-                description:
-                  'explorer of the chain, to which lists of transactions link (/tx/<hash>), or none; the known one of a public network when not given',
-              }),
-            ),
-            confirmations: Type.Optional(
-              Type.Integer({
-                minimum: 1,
-                maximum: 1000,
-                description: 'blocks that hold or follow a payment before it counts (1)',
-              }),
-            ),
-            base_fee_gwei_max: BaseFeeMax,
-            minimum_payment: Type.Optional(
-              Type.Integer({
-                minimum: 1,
-                maximum: Number(limits.amountAtomicMax),
-                description:
-                  'smallest payment that is asked for, in atomic units (1000); what a price is less stays on the payer’s balance',
-              }),
-            ),
-            withdrawal_minimum: Type.Optional(
-              Type.Integer({
-                minimum: 1,
-                maximum: Number(limits.amountAtomicMax),
-                description:
-                  'smallest withdrawal and payout, in atomic units (100 times minimum_payment): each costs gas',
-              }),
-            ),
-            withdrawal_fee: Type.Optional(
-              Type.Integer({
-                minimum: 0,
-                maximum: Number(limits.amountAtomicMax),
-                description:
-                  'what a withdrawal costs beside its amount, in atomic units (0), for the gas; payouts have none',
-              }),
-            ),
-            sweep_minimum: Type.Optional(
-              Type.Integer({
-                minimum: 1,
-                maximum: Number(limits.amountAtomicMax),
-                description:
-                  'what came in by a native transfer is sent on to pay_to from so many atomic units (minimum_payment)',
-              }),
-            ),
-            native_transfers: Type.Optional(
-              Type.Boolean({
-                description:
-                  'also take transfers that payers make themselves, by their hash; needs rpc_url',
-              }),
-            ),
-          },
-          { additionalProperties: false },
-        ),
-        { maxItems: 20 },
-      ),
-    ),
+    networks: Type.Optional(Networks),
   },
   { additionalProperties: false },
 )

@@ -51,6 +51,23 @@ test('no proxy is believed unless it is named', () => {
   expect(makeConfig({ trust_proxy: proxies }).trustProxy).toEqual(proxies)
 })
 
+test('payment networks are named as x402 does or by their CAIP-2 ids; a chain without known USDC needs a token of six decimals', () => {
+  const payTo = { pay_to: `0x${'a1'.repeat(20)}` }
+  const asset = { address: `0x${'c1'.repeat(20)}`, name: 'USD Coin', version: '2', decimals: 6 }
+  const networks = [
+    { network: 'base', ...payTo },
+    { network: 'eip155:84532', ...payTo },
+    { network: 'polygon', ...payTo, asset },
+    { network: 'sepolia', ...payTo, asset },
+  ]
+  expect(makeConfig({}).networks).toEqual([])
+  expect(makeConfig({ networks }).networks).toEqual(networks)
+  for (const decimals of [0, 5, 7, 18, 36]) {
+    const wrong = { ...networks[0], asset: { ...asset, decimals } }
+    expect(() => makeConfig({ networks: [wrong] })).toThrow(`decimals must be 6, not ${decimals}`)
+  }
+})
+
 const set = { name: 'geo', kind: 'ip_country', file: './countries.csv' }
 
 test('data sets are named files', () => {

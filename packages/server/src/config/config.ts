@@ -25,6 +25,7 @@ import { readKeyCommand } from './encryption-config.ts'
 import { type FacilitatorConfig, readFacilitator } from './facilitator-config.ts'
 import { readQuota } from './quota-config.ts'
 import { readRateLimits } from './rate-limits-config.ts'
+import { readNetworks } from './read-networks.ts'
 
 /** Command line options; each wins over its environment variable, which wins over the file. */
 export type Flags = {
@@ -153,7 +154,7 @@ export function readConfig(flags: Flags, variables: Environment): Config {
     masterKeys: readMasterKeys(environment.TOLLBASE_MASTER_KEY),
     keyCommand: readKeyCommand(file.encryption_key_command),
     dataSets: readDataSets(file.data_sets ?? []),
-    networks: file.networks ?? [],
+    networks: readNetworks(file.networks ?? []),
     anchors: file.anchors ?? [],
     publishers: file.publishers ?? [],
     witnesses: file.witnesses ?? [],

@@ -62,7 +62,7 @@ export type NetworkSettings = {
   readonly isDevnet?: true
 }
 
-type KnownNetwork = {
+export type KnownNetwork = {
   /** The EIP-155 id. */
   readonly chainId: number
   /** The names that version 1 clients know it by (x402 1.2.0 and @x402/evm 2.27.0); we use the first. */
@@ -192,6 +192,18 @@ export function findKnownExplorer(id: string): string | undefined {
 /** Returns true if the network of this CAIP-2 id is known to be one for tests. */
 export function isTestNetwork(id: string): boolean {
   return knownNetworks.some(({ chainId, isTest }) => isTest === true && id === `eip155:${chainId}`)
+}
+
+/** Finds a chain that money can be taken on, by a name of x402 or its CAIP-2 id. */
+export function findKnownNetwork(name: string): KnownNetwork | undefined {
+  return knownNetworks.find(
+    ({ names, chainId }) => names.includes(name) || name === `eip155:${chainId}`,
+  )
+}
+
+/** Lists the chains that money can be taken on, each by the name that we use. */
+export function listNetworkNames(): readonly string[] {
+  return knownNetworks.flatMap(({ names }) => names[0] ?? [])
 }
 
 /** Finds the CAIP-2 id of a version 1 name; undefined if no client knows the name. */

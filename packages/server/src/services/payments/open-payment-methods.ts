@@ -1,5 +1,6 @@
 import { limits } from '@tollbase/contract/limits'
 import type { Logger } from 'pino'
+import { assert } from '../../base/assert.ts'
 import { SetupError } from '../../base/setup-error.ts'
 import type { World } from '../../base/world.ts'
 import type { Config } from '../../config/config.ts'
@@ -20,7 +21,7 @@ import { makeEvmFacilitator, settleTimeoutMs } from '../../x402/evm-facilitator.
 import { Failures } from '../../x402/failures.ts'
 import { makeNativeTransfers } from '../../x402/native-transfer.ts'
 import {
-  findNetworkId,
+  findKnownNetwork,
   isTestNetwork,
   makePaymentNetwork,
   type PaymentNetwork,
@@ -115,7 +116,7 @@ type OpenedMethod = {
 
 /**
  * A payer has one balance for all networks, so money that came in on one may leave on another: where money goes out, test
- * money must never have come in, nor may the tokens differ in their decimals.
+ * money must never have come in.
  */
 async function refuseMixedMoney(
   opened: readonly OpenedMethod[],
@@ -129,11 +130,6 @@ async function refuseMixedMoney(
   if (mixed !== undefined)
     throw new ConfigError(
       `networks: pay_to_key_file lets money out on ${paying.id}, and this database took money on ${mixed}, of which one is a test network: use a separate database for it, or no pay_to_key_file`,
-    )
-  const other = networks.find(({ asset }) => asset.decimals !== paying.asset.decimals)
-  if (other !== undefined)
-    throw new ConfigError(
-      `networks: pay_to_key_file lets money out on ${paying.id}, whose token has other decimals than that of ${other.id}`,
     )
 }
 
@@ -229,17 +225,11 @@ async function refuseForeignCode(
 }
 
 function parseNetwork(settings: Config['networks'][number], where: string): PaymentNetwork {
-  const id = settings.network.startsWith('eip155:')
-    ? settings.network
-    : findNetworkId(settings.network)
-  const chainId = Number(id?.slice('eip155:'.length))
-  if (!Number.isSafeInteger(chainId) || chainId <= 0)
-    throw new ConfigError(
-      `${where}.network: ${settings.network} is not known; use a CAIP-2 id such as eip155:8453`,
-    )
+  const known = findKnownNetwork(settings.network)
+  assert(known !== undefined, `${where}.network was refused when it was read`)
   const { asset, rpc_url: rpcUrl, facilitator_url: facilitatorUrl, explorer } = settings
   return makePaymentNetwork({
-    chainId,
+    chainId: known.chainId,
     payTo: settings.pay_to,
     ...parseAmounts(settings),
     ...(asset && { asset: { ...asset, symbol: asset.symbol ?? asset.name } }),
