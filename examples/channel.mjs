@@ -56,7 +56,9 @@ for (let n = 0; n < Number(times); n++) {
   const reply = await post(pay, '/list', { root, ...JSON.parse(query) })
   const { records, error } = await reply.json()
   if (!reply.ok) throw new Error(`${reply.status}: ${error}`)
-  const notice = decodePaymentResponseHeader(reply.headers.get('payment-response'))
+  const header = reply.headers.get('payment-response')
+  if (header === null) throw new Error('the answer is free: there is nothing to pay by a channel')
+  const notice = decodePaymentResponseHeader(header)
   if (notice.transaction !== '') console.log(`deposit  ${dollars(notice.amount)}`)
   const { chargedAmount, channelState } = notice.extra
   console.log(
@@ -73,6 +75,7 @@ function post(send, path, body) {
   return send(`${service}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
 }
 
+/** Atomic units as people read them: 1000 is $0.001 of a dollar with six decimals. */
 function dollars(atomic) {
-  return `$${Number(atomic) / 1_000_000}`
+  return `$${Number(atomic) / 10 ** network.decimals}`
 }

@@ -131,6 +131,23 @@ describe('the README', () => {
     expect(printed).toMatch(/^refund {3}\$0\.997, by the transaction 0x[0-9a-f]{64}$/m)
   })
 
+  test('the example of channels says of a free answer that there is nothing to pay', async () => {
+    const made = await fetch(`${url}/api/apps/shop/collections`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${readFileSync(join(dataDir, 'operator-key'), 'utf8').trim()}`,
+        'content-type': 'application/json',
+      },
+      body: '{"name":"gifts","access_policy":{"read":"public"}}',
+    })
+    expect(made.status).toBe(201)
+    const env = { ...process.env, TOLLBASE_URL: url, CHANNELS: join(dataDir, 'free') }
+    const args = ['examples/channel.mjs', 'shop::gifts']
+    await expect(promisify(execFile)('node', args, { cwd: repository, env })).rejects.toMatchObject(
+      { stderr: 'the answer is free: there is nothing to pay by a channel\n' },
+    )
+  })
+
   test('the examples end with one line where a service has no payment network, and where none is there', async () => {
     const bare = createServer((_, reply) =>
       reply.end('{"origin":"http://localhost","networks":[]}'),
