@@ -24,6 +24,18 @@ describe('the descriptions of the interface', () => {
       /^(who|what|of|how|whether)\b/i.test(text) || /[.:] (Who|What|Of|How|Whether)\b/.test(text)
     expect(texts.filter(isBare)).toEqual([])
   })
+
+  test('every summary says what the call does or gets, and is no question', () => {
+    const summaries = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map(({ summary }) => summary),
+    )
+    const isQuestion = (text: string) => /^(who|what|of|how|whether|which|when|where)\b/i.test(text)
+    expect(summaries.filter(isQuestion)).toEqual([])
+  })
+
+  test('a description can be read alone: none says only that the thing is the same as another one', () => {
+    expect([...listTexts(document)].filter((text) => /^the same\b/i.test(text))).toEqual([])
+  })
 })
 
 /** Lists the members of a schema that have no description, by their paths; each component is looked into once. */

@@ -47,9 +47,9 @@ export function addHeldCommand(program: Command, finish: (code: number) => void)
     },
   )
   add('release', "put the money on the payers' balances")
-    .option('--payment <id>', 'of one payment')
-    .option('--payer <address>', 'of all payments of one payer')
-    .option('--all', 'of all payments')
+    .option('--payment <id>', 'release one payment')
+    .option('--payer <address>', 'release all payments of one payer')
+    .option('--all', 'release all payments that are held')
     .action(async (flags: ReleaseFlags) => {
       const body = readChoice(flags)
       const answer = await askAll(flags, 'releaseHeldPayments', () => ({ body }))

@@ -174,7 +174,7 @@ export const billing = defineContract({
     ...shared,
     method: 'GET',
     path: '/api/billing/:app',
-    summary: 'What an application sold and earned in a period, by default this month',
+    summary: 'Get the sales and earnings of an application in a period, by default this month',
     query: Type.Object(Month),
     reply: Type.Object({
       app_id: Type.String(),

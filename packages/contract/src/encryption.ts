@@ -7,7 +7,8 @@ const coverage = {
   private_app: Type.Boolean({ description: 'new collections are encrypted' }),
   encrypted_collections: Type.Array(Type.String(), { description: 'by name' }),
   queryable_collections: Type.Array(Type.String(), {
-    description: 'those of them that have a plaintext table beside the sealed one, for queries',
+    description:
+      'the encrypted collections that have a plaintext table beside the sealed one, for queries',
   }),
 }
 
@@ -52,6 +53,7 @@ export const encryption = defineContract({
     access: 'by-policy',
     shows: 'outcome',
     paid: true,
+    onlyByPayment: true,
     params: AppParams,
     body: Type.Object(
       {

@@ -1,7 +1,7 @@
 import { tollbase } from './contract.ts'
 import { errors } from './errors.ts'
-import { listOwnCodes } from './openapi.ts'
-import type { Route } from './route.ts'
+import { listErrorCodes } from './openapi.ts'
+import { canChange, type Route } from './route.ts'
 
 /** The steps in which a request is judged, in order; tests/access/order.test.ts asks every endpoint. */
 const order = [
@@ -13,7 +13,7 @@ const order = [
   '**Price**: if the request costs something, a payment that cannot be read (400 `PAYMENT_MALFORMED`), then 402.',
 ] as const
 
-/** docs/errors.md: every code with its status, its sentence and the endpoints that name it. */
+/** docs/errors.md: every code with its status, its sentence and the endpoints that can answer it. */
 export function renderErrorsPage(): string {
   const rows = Object.entries(errors).map(
     ([code, { status, text }]) => `| \`${code}\` | ${status} | ${text} | ${formatUsers(code)} |`,
@@ -33,9 +33,9 @@ export function renderErrorsPage(): string {
     '',
     '## The codes',
     '',
-    '`/docs` of the running service lists the codes of each endpoint; [openapi.json](openapi.json) does, too.',
+    '`/docs` of the running service lists for each endpoint its codes, who may call it, and whether it can cost something. [openapi.json](openapi.json) does, too (`x-error-codes`, `x-access`, `x-paid`).',
     '',
-    '| code | status | meaning | endpoints that name it |',
+    '| code | status | meaning | endpoints that can answer it |',
     '|---|---|---|---|',
     ...rows,
     '',
@@ -45,10 +45,39 @@ export function renderErrorsPage(): string {
 /** The most endpoints that a row names; longer rows hide the table. */
 const namedUsersMax = 16
 
+type Group = { readonly says: string; readonly has: (route: Route) => boolean }
+
+/** The words that stand for the names of many endpoints, by what these have in common; a larger group before a smaller one. */
+const groups: readonly Group[] = [
+  { says: 'all', has: () => true },
+  { says: 'all that are not public', has: ({ access }) => access !== 'public' },
+  { says: 'all with `{app}` in their path', has: ({ path }) => path.includes('/:app') },
+  { says: 'all but GET', has: ({ method }) => method !== 'GET' },
+  { says: 'all that change something', has: canChange },
+  { says: 'all that can cost something', has: ({ paid }) => paid === true },
+]
+
+/** Answers to requests that reach no endpoint. */
+const elsewhere: Readonly<Record<string, string>> = {
+  ROUTE_NOT_FOUND: 'addresses of no endpoint',
+  METHOD_NOT_ALLOWED: 'all, asked by another method',
+}
+
+type Named = readonly [id: string, route: Route]
+
 function formatUsers(code: string): string {
-  const routes: readonly (readonly [string, Route])[] = Object.entries(tollbase)
-  const users = routes.filter(([, route]) => listOwnCodes(route).some((one) => one === code))
-  if (users.length === 0) return 'any'
-  if (users.length > namedUsersMax) return `${users.length} endpoints`
-  return users.map(([id]) => `\`${id}\``).join(', ')
+  const routes: readonly Named[] = Object.entries(tollbase)
+  const users = routes.filter(([, route]) => listErrorCodes(route).some((one) => one === code))
+  const outside = elsewhere[code]
+  const words = outside === undefined ? [] : [outside]
+  let left = users
+  for (const { says, has } of groups) {
+    const members = routes.filter(([, route]) => has(route))
+    const isWhole = members.every((one) => users.includes(one))
+    if (!isWhole || !members.some((one) => left.includes(one))) continue
+    words.push(says)
+    left = left.filter((one) => !members.includes(one))
+  }
+  if (left.length > namedUsersMax) return `${users.length} endpoints`
+  return [...words, ...left.map(([id]) => `\`${id}\``)].join(', ')
 }

@@ -119,7 +119,7 @@ export const errors = {
   },
   OFFER_CHANGED: {
     status: 409,
-    text: 'The source that the request names has changed since it was paid for. The money is on the payer’s balance; send the request again.',
+    text: 'The request is not any more what was paid for: its source, its price or its answer has changed. The money is on the payer’s balance; send the request again.',
   },
   PAYMENT_REPLY_GONE: {
     status: 410,

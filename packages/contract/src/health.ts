@@ -149,7 +149,7 @@ export const health = defineContract({
     method: 'GET',
     path: '/llms.txt',
     area: 'Health',
-    summary: 'What a buying program needs that knows only this address, as text (llms.txt)',
+    summary: 'Get the guide for a buying program that knows only this address, as text (llms.txt)',
     access: 'public',
     shows: 'service',
     reply: Type.String(),

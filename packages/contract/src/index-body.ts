@@ -37,7 +37,7 @@ const Options = Type.Object(
       }),
     ),
   },
-  { description: 'the same settings, as some clients send them' },
+  { description: 'settings of the index, as some clients send them' },
 )
 
 const PriceConfig = Type.Object(
@@ -84,13 +84,15 @@ const ReadPriceConfig = Type.Object(
       Type.Unknown({ description: 'atomic units for each request; `"10000"` is one cent' }),
     ),
     price_per_access_tia: Type.Optional(
-      Type.Unknown({ description: 'the same in dollars, such as 0.001; counts before the other' }),
+      Type.Unknown({
+        description: '`price_per_access` in dollars, such as 0.001; counts before it',
+      }),
     ),
     price_per_kb: Type.Optional(
       Type.Unknown({ description: 'atomic units for each 1,024 bytes of an answer' }),
     ),
     price_per_kb_tia: Type.Optional(
-      Type.Unknown({ description: 'the same in dollars; counts before the other' }),
+      Type.Unknown({ description: '`price_per_kb` in dollars; counts before it' }),
     ),
   },
   {

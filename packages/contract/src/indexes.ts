@@ -41,10 +41,10 @@ export const Index = Type.Object(
     name: Type.String(),
     collection: Type.String({ description: 'the collection, or the view' }),
     field_name: Type.String({ description: 'the first of its fields' }),
-    field: Type.String({ description: 'the same' }),
+    field: Type.String({ description: 'another name of `field_name`' }),
     fields: Type.Array(Type.String(), { description: 'in their order' }),
     index_type: Type.String({ description: 'such as btree, fulltext or price' }),
-    type: Type.String({ description: 'the same' }),
+    type: Type.String({ description: 'another name of `index_type`' }),
     unique_constraint: Type.Boolean({
       description: 'true: of all records with one value the newest counts',
     }),
@@ -269,7 +269,7 @@ export const indexes = defineContract({
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/optimize',
     area: 'Collections',
-    summary: 'Which indexes are missing or unused, judged by the queries of late',
+    summary: 'List the indexes that are missing or unused, judged by the queries of late',
     description:
       'From queries observed since the service started: the fields that they filter and sort by, never the values.',
     access: 'Read',

@@ -23,19 +23,26 @@ const header = (name: string, description: string) =>
 /** The carriers of a key; `security` of an operation lists those that it takes. */
 export const securitySchemes = {
   app_key: header('X-App-Key', 'A key of the application.'),
-  x_api_key: header('X-API-Key', 'The same key, as some clients send it.'),
-  bearer: { type: 'http', scheme: 'bearer', description: 'The same key as a bearer token.' },
+  x_api_key: header('X-API-Key', 'A key of the application, as some clients send it.'),
+  bearer: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A key of the application as a bearer token.',
+  },
   api_key: {
     type: 'apiKey',
     in: 'query',
     name: 'api_key',
-    description: 'The same key as a query parameter; it is masked in logs.',
+    description: 'A key of the application as a query parameter; it is masked in logs.',
   },
   agent_key: header(
     'X-Agent-Key',
     'A key that pays; it may come beside the key of the application, and gives no rights to its data.',
   ),
-  user_key: header('X-User-Key', 'The same for a key that an authorization issued.'),
+  user_key: header(
+    'X-User-Key',
+    'A key that an authorization issued; it pays, and gives no rights to data.',
+  ),
   operator: { type: 'http', scheme: 'bearer', description: 'The key of the operator.' },
   wallet_address: header('X-Wallet-Address', 'The address that signs the request.'),
   wallet_timestamp: header('X-Timestamp', 'Unix seconds; valid for five minutes.'),

@@ -116,6 +116,15 @@ describe('the OpenAPI description', () => {
     expect(listErrorCodes(shop.addItem)).toContain('PAYLOAD_TOO_LARGE')
   })
 
+  test('a call that can cost something may find the disk full, whatever its method, and be beyond the limits of a key that pays', () => {
+    const getItem: Route = { ...shop.readItem, paid: true }
+    expect(listErrorCodes(getItem)).toEqual(
+      expect.arrayContaining(['STORAGE_FULL', 'STORAGE_READ_ONLY', 'SPENDING_LIMIT']),
+    )
+    expect(listErrorCodes({ ...getItem, paid: false })).not.toContain('STORAGE_FULL')
+    expect(listErrorCodes({ ...getItem, onlyByPayment: true })).not.toContain('SPENDING_LIMIT')
+  })
+
   test('access decides the security schemes: a free choice only where a policy decides', () => {
     expect(readItem?.security[0]).toEqual({})
     expect(addItem?.security).toContainEqual({ app_key: [] })

@@ -117,19 +117,21 @@ function listNamedComponents(paths: OpenApi['paths']): ReadonlySet<string> {
  */
 export function listErrorCodes(route: Route): readonly ErrorCode[] {
   const codes = new Set<ErrorCode>([...commonCodes, ...listOwnCodes(route)])
-  if (route.method !== 'GET') for (const code of storageCodes) codes.add(code)
+  // A sale is written whatever the method is.
+  if (route.method !== 'GET' || route.paid) for (const code of storageCodes) codes.add(code)
   if (route.method !== 'GET' && isRight(route.access) && rights[route.access].stores)
     codes.add('QUOTA_EXCEEDED')
   if (route.access !== 'public') codes.add('FORBIDDEN')
   if (route.path.includes('/:app')) codes.add('APPLICATION_NOT_FOUND')
   if (route.paid) for (const code of paymentCodes) codes.add(code)
+  if (route.paid && !route.onlyByPayment) codes.add('SPENDING_LIMIT')
   if (canChange(route)) for (const code of namedCodes) codes.add(code)
   const catalogue = Object.keys(errors) as ErrorCode[]
   return catalogue.filter((code) => codes.has(code))
 }
 
 /** The codes that a route names, and those that follow from what it names: one that names collections meets each kind. */
-export function listOwnCodes({ errors: named = [] }: Route): readonly ErrorCode[] {
+function listOwnCodes({ errors: named = [] }: Route): readonly ErrorCode[] {
   return named.includes('COLLECTION_NOT_FOUND') ? [...named, ...kindCodes] : named
 }
 

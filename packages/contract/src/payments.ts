@@ -88,7 +88,7 @@ export const payments = defineContract({
     reply: Type.Object({
       isValid: Type.Boolean(),
       invalidReason: Type.Optional(Type.String({ description: 'a code of x402' })),
-      invalidMessage: Type.Optional(Type.String({ description: 'the same as a sentence' })),
+      invalidMessage: Type.Optional(Type.String({ description: '`invalidReason` in a sentence' })),
       payer: Type.Optional(Type.String({ description: 'the wallet that signed it' })),
     }),
     errors: ['UNAUTHORIZED', 'PAYMENT_MALFORMED', 'PAYMENT_NETWORK_UNREACHABLE'],
@@ -110,7 +110,7 @@ export const payments = defineContract({
         network: Type.String(),
         payer: Type.Optional(Type.String()),
         errorReason: Type.Optional(Type.String({ description: 'a code of x402' })),
-        errorMessage: Type.Optional(Type.String({ description: 'the same as a sentence' })),
+        errorMessage: Type.Optional(Type.String({ description: '`errorReason` in a sentence' })),
         payment_id: Type.Optional(Type.String({ description: 'for GET /api/payments/{id}' })),
       },
       open,

@@ -44,7 +44,7 @@ export const retention = defineContract({
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/retention',
     area: 'Retention',
-    summary: 'How long the records of a collection are kept',
+    summary: 'Get the retention of a collection: how long its records are kept',
     access: 'Read',
     shows: 'definitions',
     params: CollectionParams,
@@ -119,7 +119,7 @@ export const retention = defineContract({
     method: 'GET',
     path: '/api/apps/:app/collections/:collection/retention/cost',
     area: 'Retention',
-    summary: 'What keeping the records of a collection costs in a month',
+    summary: 'Get the cost of keeping the records of a collection for a month',
     description:
       'For what is stored now, under the present retention or, with `retention_days`, under another (`forever` for none). A statement of price: nothing is charged by it.',
     access: 'Read',
@@ -145,7 +145,7 @@ export const retention = defineContract({
       }),
       price_per_gb_month: Described(Atomic, 'atomic units for 2^30 bytes and 30 days'),
       monthly_cost: Described(Atomic, 'atomic units for `billable_bytes` and 30 days, rounded up'),
-      monthly_cost_usd: Type.Number({ description: 'the same in dollars' }),
+      monthly_cost_usd: Type.Number({ description: '`monthly_cost` in dollars' }),
       ...tokenMembers,
     }),
     errors: [

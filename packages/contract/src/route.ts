@@ -49,6 +49,8 @@ export type Route = {
   readonly isRead?: boolean
   /** True where the call can have a price (402). */
   readonly paid?: boolean
+  /** True where a key or a sign-in cannot pay the price out of a balance. */
+  readonly onlyByPayment?: true
   readonly params?: TObject
   readonly query?: TObject
   readonly body?: TSchema

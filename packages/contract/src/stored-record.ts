@@ -7,7 +7,7 @@ export const StoredRecord = Type.Object(
     celestia_height: Type.Integer({
       description: "the block's height on the application's own chain",
     }),
-    block_height: Type.Integer({ description: 'the same' }),
+    block_height: Type.Integer({ description: 'another name of `celestia_height`' }),
     sequence: Type.Integer({ description: 'its place within the block, from 0' }),
     blob_id: Type.String({ description: 'the leaf hash again, as public clients read it' }),
     namespace: Type.String({ description: 'the `namespace` of the collection' }),

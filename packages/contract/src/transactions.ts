@@ -109,7 +109,7 @@ export const transactions = defineContract({
     path: '/api/transactions/:id',
     area: 'Transactions',
     summary:
-      'What became of a payment, deposit, withdrawal, payout, refund, or of what moved in a channel',
+      'Get the state of a payment, deposit, withdrawal, payout or refund, or of a movement of a channel',
     access: 'public',
     shows: 'named',
     params: Type.Object({

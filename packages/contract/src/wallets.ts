@@ -187,6 +187,7 @@ const depositing = {
   shows: 'outcome',
   method: 'POST',
   paid: true,
+  onlyByPayment: true,
   body: Amount,
   reply: Deposit,
   errors: [
