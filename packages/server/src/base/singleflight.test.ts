@@ -51,3 +51,26 @@ test('different payments do not wait for each other', async () => {
   open()
   await slow
 })
+
+test('whoever brings one more task finds the line full; who repeats one of its tasks, or comes for something else, does not', async () => {
+  const singleflight = new Singleflight()
+  const { open, opened } = makeGate()
+  const runs: string[] = []
+  const run = (task: string) =>
+    singleflight.run('payment', task, async () => {
+      runs.push(task)
+      await opened
+    })
+  expect(singleflight.isFull('payment', 'first', 0)).toBe(false)
+  const all = ['first', 'second', 'third', 'second', 'first'].map(run)
+  const isFull = (task: string) => singleflight.isFull('payment', task, 2)
+  expect(['first', 'third', 'fourth'].map(isFull)).toEqual([false, false, true])
+  expect(singleflight.isFull('payment', 'fourth', 3)).toBe(false)
+  expect(singleflight.isFull('other', 'fourth', 2)).toBe(false)
+  // A part that asks nobody takes its turn nevertheless.
+  all.push(run('fourth'))
+  open()
+  await Promise.all(all)
+  expect(runs).toEqual(['first', 'second', 'third', 'fourth'])
+  expect(singleflight.size).toBe(0)
+})

@@ -57,6 +57,7 @@ import {
   type QuotePorts,
 } from './quotes/quoting.ts'
 import { type BoughtReply, makeFreeReply, toHttpReply } from './replies/bought-reply.ts'
+import { takeTurn } from './take-turn.ts'
 import { UptoPayments } from './upto/upto-payments.ts'
 
 /** The outcome of a request that was brought with a payment. */
@@ -167,7 +168,7 @@ export class Payments {
     const task = [hash, formatPaymentProof(payment), ...ways].join(' ')
     // Payments of one name take turns; most have none.
     const outcome = await this.#named.runInTurn(payment, `${identity} ${task}`, () =>
-      this.turns.run(identity, task, () =>
+      takeTurn(this.turns, { identity, task }, () =>
         this.#buy(offer, { ...matched, hash, identity, isPayer, usesBalance }),
       ),
     )
@@ -188,7 +189,10 @@ export class Payments {
     const { payment, network } = by
     // Sign-ins of one name share no refusal: one may be for more than another, or used for something else.
     const task = [by.hash, by.signedIn?.most ?? '', by.signedIn?.isUsed ?? ''].join(' ')
-    const outcome = await this.turns.run(by.identity, task, () => this.#balances.take(offer, by))
+    const { identity } = by
+    const outcome = await takeTurn(this.turns, { identity, task }, () =>
+      this.#balances.take(offer, by),
+    )
     this.ports.world.failpoint?.('payment.beforeReply')
     if ('refusal' in outcome) return ask(outcome.refusal)
     return 'free' in outcome
@@ -231,7 +235,7 @@ export class Payments {
   findBoughtReply(paid: Repeatable): Promise<BoughtReply | undefined> {
     const { identity, requestHash: hash, payment, isPayer } = paid
     const task = `again ${hash} ${isPayer ? 'payer' : formatPaymentProof(payment)}`
-    return this.turns.run(identity, task, async () => {
+    return takeTurn(this.turns, { identity, task }, async () => {
       const found = await this.#claims.finder.lookUpFirst(identity)
       if (found === undefined) return this.#named.findSoldReply(paid)
       if (found.request_hash !== hash) return undefined
@@ -261,24 +265,21 @@ export class Payments {
       isPayer: false,
     }
     const purpose = { app: 'system', operation: depositOperation }
-    return this.turns.run(
-      identity,
-      `${depositOperation} ${formatPaymentProof(payment)}`,
-      async () => {
-        const found = await this.#claims.finder.findOrRefuse(paid)
-        const known = this.#claims.findFunded(found)
-        const asked = known
-          ? { funded: known }
-          : await this.#claims.claimAndSettle(paid, purpose, found)
-        const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
-        if ('refusal' in funding) return funding
-        const { funded } = funding
-        if (funded.claim.state !== 'deposited') await this.#deliverer.deposits.book(funded)
-        await refuseHeld(this.ports, funded.claim)
-        const transaction = requirePresent(funded.transaction, 'the transaction of a deposit')
-        return { paymentId: funded.claim.id, transaction }
-      },
-    )
+    const task = `${depositOperation} ${formatPaymentProof(payment)}`
+    return takeTurn(this.turns, { identity, task }, async () => {
+      const found = await this.#claims.finder.findOrRefuse(paid)
+      const known = this.#claims.findFunded(found)
+      const asked = known
+        ? { funded: known }
+        : await this.#claims.claimAndSettle(paid, purpose, found)
+      const funding = 'isUsedBefore' in asked ? await this.#claims.adopt(paid, purpose) : asked
+      if ('refusal' in funding) return funding
+      const { funded } = funding
+      if (funded.claim.state !== 'deposited') await this.#deliverer.deposits.book(funded)
+      await refuseHeld(this.ports, funded.claim)
+      const transaction = requirePresent(funded.transaction, 'the transaction of a deposit')
+      return { paymentId: funded.claim.id, transaction }
+    })
   }
 
   /**

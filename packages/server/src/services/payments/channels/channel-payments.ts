@@ -63,6 +63,8 @@ type ReadyVoucher = BroughtVoucher & { readonly method: ChannelMethod; readonly 
 class ChannelMoved extends Error {}
 
 const busyPauseMs = 20
+/** Tasks that wait for a channel: its payer may send many requests at once. */
+const waitingMax = 64
 /** Channels that are remembered to have been looked at. */
 const seenMax = 10_000
 
@@ -110,6 +112,7 @@ export class ChannelPayments {
     const kind = payment.refund === undefined ? 'buy' : `refund ${payment.refund.amount ?? ''}`
     const sender = [brought.origin, payment.quoteId]
     const task = [kind, hash, maxClaimable, signature, salt, ...sender].join(' ')
+    if (this.#turns.isFull(channelId, task, waitingMax)) throw makeBusyFault()
     return this.#turns.run(channelId, task, () => this.#takeTurn(offer, { ...brought, method }))
   }
 

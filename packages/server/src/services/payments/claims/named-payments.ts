@@ -10,6 +10,7 @@ import type { PaymentMethod } from '../payment-ports.ts'
 import { isDirect } from '../presented/presented-payment.ts'
 import { makeRequirement, type QuotePorts } from '../quotes/quoting.ts'
 import type { BoughtReply } from '../replies/bought-reply.ts'
+import { takeTurn } from '../take-turn.ts'
 import { findNamedClaim, type Repeatable } from './claim-finder.ts'
 import { toFunded } from './claims.ts'
 import { findPaymentName } from './stored-payment.ts'
@@ -37,7 +38,8 @@ export class NamedPayments {
   /** Runs the work on a payment while no other one of its name is at work in this process. */
   runInTurn<T>(payment: Payment, task: string, work: () => Promise<T>): Promise<T> {
     const name = findPaymentName(payment)
-    return name === undefined ? work() : this.#turns.run(name.join('/'), task, work)
+    if (name === undefined) return work()
+    return takeTurn(this.#turns, { identity: name.join('/'), task }, work)
   }
 
   /**
