@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
 import { realWorld as world } from '../base/world.ts'
 import { checkChain } from './evm-chain.ts'
-import { makeCheckedRpc, openRpc, type Rpc, RpcError } from './rpc.ts'
+import { hasTooManyLogs, makeCheckedRpc, openRpc, type Rpc, RpcError } from './rpc.ts'
 import { TransactionReceipts } from './transaction-receipts.ts'
 
 type Answer = (body: string, response: ServerResponse, request: IncomingMessage) => void
@@ -18,7 +18,7 @@ afterEach(() => {
   }
 })
 
-async function nodeThat(answer: Answer): Promise<Rpc> {
+async function nodeThat(answer: Answer, deadlineMs = 300): Promise<Rpc> {
   const server = createServer((request, response) => {
     let body = ''
     request.on('data', (chunk) => {
@@ -29,7 +29,7 @@ async function nodeThat(answer: Answer): Promise<Rpc> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}`
-  const rpc = openRpc({ url, world, deadlineMs: 300, responseBytesMax: 10_000 })
+  const rpc = openRpc({ url, world, deadlineMs, responseBytesMax: 10_000 })
   open.push({ server, rpc })
   return rpc
 }
@@ -101,31 +101,46 @@ test('answers that are too large together come apart, and one that is too large 
   ).toEqual([10, 6_000, 6_000, unreachable.code, 6_000, 10])
 })
 
-test('heavy calls travel alone, two at once, and no other call waits for them', async () => {
-  const underWay = new Set<string>()
-  let most = 0
-  const ends: (() => void)[] = []
-  const rpc = await nodeThat((body, response) => {
-    const calls: { id: number; method: string }[] = JSON.parse(body)
-    const end = () => {
-      underWay.delete(body)
-      response.end(JSON.stringify(calls.map(({ id }) => ({ id, result: id }))))
+test.each([
+  ['heavy calls', { isHeavy: true }, 2],
+  ['calls that travel alone', { isAlone: true }, 4],
+])(
+  '%s share no request, few go at once, and no other call waits for them; too many are refused',
+  async (_, options, atOnceMax) => {
+    const underWay = new Set<string>()
+    let most = 0
+    const ends: (() => void)[] = []
+    const rpc = await nodeThat((body, response) => {
+      const calls: { id: number; method: string }[] = JSON.parse(body)
+      const end = () => {
+        underWay.delete(body)
+        response.end(JSON.stringify(calls.map(({ id }) => ({ id, result: id }))))
+      }
+      if (calls[0]?.method !== 'slow') return end()
+      expect(calls).toHaveLength(1)
+      underWay.add(body)
+      most = Math.max(most, underWay.size)
+      ends.push(end)
+    }, 10_000)
+    const send = (at: number) => rpc.call('slow', [at], options)
+    const slow = Array.from({ length: atOnceMax + 32 }, (__, at) => send(at))
+    // Silence, as of a node that does not answer: nobody takes a payment for failed.
+    await expect(send(99)).rejects.toMatchObject(unreachable)
+    await expect(send(100)).rejects.not.toSatisfy(hasTooManyLogs)
+    for (let n = 0; n < slow.length; n++) {
+      expect(await rpc.call('light', [])).toBe(0)
+      while (ends.length === 0) await world.sleep(2)
+      ends.shift()?.()
     }
-    if (calls[0]?.method !== 'heavy') return end()
-    expect(calls).toHaveLength(1)
-    underWay.add(body)
-    most = Math.max(most, underWay.size)
-    ends.push(end)
-  })
-  const heavy = Array.from({ length: 5 }, (_, at) => rpc.call('heavy', [at], { isHeavy: true }))
-  for (let n = 0; n < 5; n++) {
-    expect(await rpc.call('light', [])).toBe(0)
+    expect(await Promise.all(slow)).toEqual(slow.map(() => 0))
+    expect(most).toBe(atOnceMax)
+    ends.length = 0
+    const later = send(101)
     while (ends.length === 0) await world.sleep(2)
     ends.shift()?.()
-  }
-  expect(await Promise.all(heavy)).toEqual([0, 0, 0, 0, 0])
-  expect(most).toBe(2)
-})
+    expect(await later).toBe(0)
+  },
+)
 
 test('a receipt that cannot be read keeps nobody waiting for another one', async () => {
   const [good, bad] = ['aa', 'bb'].map((byte) => `0x${byte.repeat(32)}`)

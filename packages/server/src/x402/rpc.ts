@@ -32,6 +32,8 @@ export type CallOptions = {
    * waits for it.
    */
   readonly isHeavy?: boolean
+  /** The same of a small answer, more at once: in one batch they would pass the bound of one, and come apart. */
+  readonly isAlone?: boolean
 }
 
 export type Rpc = {
@@ -80,8 +82,10 @@ const deadlineMsDefault = 10_000
 const responseBytesMaxDefault = 8 * 1024 * 1024
 const batchCallsMax = 100
 const socketsMax = 16
-/** Heavy calls at once, so that most connections are left for the others, and their answers have some bytes in all. */
-const heavyAtOnceMax = 2
+/** Calls that travel alone, at once: most connections are left for the others, and heavy answers have some bytes in all. */
+const atOnceMax = { heavy: 2, alone: 4 }
+/** Calls of each kind that wait for their turn: strangers may ask for any number. */
+const waitingMax = 32
 /** Characters of an error's message that are kept: code of strangers may have written it. */
 const messageCharsMax = 1_000
 
@@ -102,8 +106,6 @@ export function openRpc(options: RpcOptions): Rpc {
   const secure = url.protocol === 'https:'
   const agent = new (secure ? SecureAgent : Agent)({ keepAlive: true, maxSockets: socketsMax })
   let waiting: Call[] = []
-  const heavy: Call[] = []
-  let heavyUnderWay = 0
   let isClosed = false
 
   const bytesMaxDefault = options.responseBytesMax ?? responseBytesMaxDefault
@@ -144,25 +146,19 @@ export function openRpc(options: RpcOptions): Rpc {
       for (const call of calls) call.reject(fault)
     }
   }
-  const sendHeavy = async () => {
-    if (heavyUnderWay === heavyAtOnceMax) return
-    heavyUnderWay += 1
-    for (let call = heavy.shift(); call !== undefined; call = heavy.shift()) {
-      if (isClosed) call.reject(makeClosedFault())
-      else await send([call], call.bytesMax)
-    }
-    heavyUnderWay -= 1
+  const sendAlone = async (call: Call) => {
+    if (isClosed) call.reject(makeClosedFault())
+    else await send([call], call.bytesMax)
   }
+  const enterHeavy = openLine(atOnceMax.heavy, sendAlone)
+  const enterAlone = openLine(atOnceMax.alone, sendAlone)
   return {
-    call: (method, params, { answerBytesMax: bytesMax = bytesMaxDefault, isHeavy = false } = {}) =>
+    call: (method, params, { answerBytesMax: bytesMax = bytesMaxDefault, isHeavy, isAlone } = {}) =>
       new Promise((resolve, reject) => {
         if (isClosed) return reject(makeClosedFault())
         const call = { method, params, bytesMax, resolve, reject }
-        if (isHeavy) {
-          heavy.push(call)
-          void sendHeavy()
-          return
-        }
+        if (isHeavy === true) return enterHeavy(call)
+        if (isAlone === true) return enterAlone(call)
         if (waiting.length === 0) setImmediate(flush)
         waiting.push(call)
       }),
@@ -170,6 +166,27 @@ export function openRpc(options: RpcOptions): Rpc {
       isClosed = true
       agent.destroy()
     },
+  }
+}
+
+/**
+ * Opens a line of calls, of which so many are sent at once. One that finds it full fails like a call that the node says
+ * nothing to: whoever waits for it asks again.
+ */
+function openLine(most: number, send: (call: Call) => Promise<void>): (call: Call) => void {
+  const line: Call[] = []
+  let underWay = 0
+  const sendNext = async () => {
+    if (underWay === most) return
+    underWay += 1
+    for (let call = line.shift(); call !== undefined; call = line.shift()) await send(call)
+    underWay -= 1
+  }
+  return (call) => {
+    if (line.length >= waitingMax)
+      return call.reject(toUnreachable(new TransportError('too many large answers are awaited')))
+    line.push(call)
+    void sendNext()
   }
 }
 

@@ -13,8 +13,8 @@ export type SaidUse = { readonly from: string; readonly to: string; readonly non
 type Use = { readonly transaction: string; readonly logs: readonly Log[] }
 type ByNonce = ReadonlyMap<string, Use>
 
-/** The most bytes of an answer that travels with others: the logs of a use have 1,300. */
-const sharedBytesMax = 64 * 1024
+/** The most bytes of a short answer: the logs of a use have 1,300. */
+const shortBytesMax = 64 * 1024
 /** The bytes that the memory has, roughly; those of a block of a payer, and of a use. */
 const memoryBytesMax = 32 * 1024 * 1024
 const sizes = { block: 1_000, use: 2_000 }
@@ -56,7 +56,7 @@ export class UseReader {
     const place = { blockHash, from: use.from }
     const byNonce =
       this.#findKnown(place, use.nonce) ??
-      (await this.#read({ ...place, use }, { answerBytesMax: sharedBytesMax })) ??
+      (await this.#read({ ...place, use }, { answerBytesMax: shortBytesMax, isAlone: true })) ??
       (await this.#findAll(place, use.nonce))
     if (byNonce === tooMany) return 'too large'
     const found = byNonce.get(use.nonce)
