@@ -54,6 +54,18 @@ test('of searches at once for one filter the later ones know what the first one 
   expect(node.asked).toBe(rangesMax + 9)
 })
 
+test('of more searches at once for one filter than may wait the last ones are told that nobody answers, and hold up no other filter', async () => {
+  const { node, count } = makeNode(100_000)
+  const all = Array.from({ length: 33 }, () => count())
+  await expect(count()).rejects.toMatchObject({ code: 'PAYMENT_NETWORK_UNREACHABLE' })
+  const other = { address, topics: [hash(1)] }
+  expect((await count(undefined, other))[0]).toBeUndefined()
+  await Promise.all(all)
+  const asked = node.asked
+  expect((await count())[0]).toBeUndefined()
+  expect(node.asked).toBe(asked + 1)
+})
+
 test('a log that is found deep is found again by one request, and what lies deeper is read when it is needed', async () => {
   const { node, count } = makeNode(100_000, [100_000 - 20_500, 100_000 - 41_000])
   expect(await count()).toEqual([hash(100_000 - 20_500), 11])

@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import { chooseLarger } from '../base/bigint.ts'
 import { readHead, readLogs } from './evm-chain.ts'
-import { type CallOptions, isTooLarge, type Rpc } from './rpc.ts'
+import { TransportError } from './http-json.ts'
+import { type CallOptions, isTooLarge, type Rpc, toUnreachable } from './rpc.ts'
 import type { Log } from './token.ts'
 
 /** The events that are looked for. */
@@ -20,6 +21,8 @@ const sharedBytesMax = 512 * 1024
 const filtersMax = 10_000
 const logsMax = 1_000
 const logsOfAllMax = 100_000
+/** Searches for one filter that wait: a payer may have many permits, and anybody may bring all of them. */
+const waitingMax = 32
 
 /** Blocks that were read without a gap, and their logs, those of newer ranges first. */
 type Known = { readonly top: bigint; readonly bottom: bigint; readonly logs: readonly Log[] }
@@ -37,7 +40,8 @@ export class LogSearch {
     maxSize: logsOfAllMax,
     sizeCalculation: ({ logs }) => 1 + logs.length,
   })
-  readonly #running = new Map<string, Promise<unknown>>()
+  /** The searches for each filter that are under way: their number, and the last one. */
+  readonly #lines = new Map<string, { count: number; last: Promise<unknown> }>()
 
   /** `isMeant`: tells those that are never looked for, which take no room in memory. */
   constructor(rpc: Rpc, isMeant: (log: Log) => boolean = () => true) {
@@ -45,20 +49,28 @@ export class LogSearch {
     this.#isMeant = isMeant
   }
 
-  /** Finds the first log that matches. Searches for one filter run one after the other: the later ones know more. */
-  find(
+  /**
+   * Finds the first log that matches. Searches for one filter run one after the other: the later ones know more. One that
+   * finds too many of them fails as if the node said nothing.
+   */
+  async find(
     filter: LogFilter,
     isMatch: (log: Log) => boolean | Promise<boolean>,
   ): Promise<Log | undefined> {
     const key = JSON.stringify([filter.address, filter.topics])
-    const before = this.#running.get(key) ?? Promise.resolve()
-    const run = before
+    const line = this.#lines.get(key) ?? { count: 0, last: Promise.resolve() }
+    if (line.count > waitingMax)
+      throw toUnreachable(new TransportError('too many searches for these logs are under way'))
+    const run = line.last
       .catch(() => undefined)
       .then(() => this.#search(key, filter, isMatch))
       .finally(() => {
-        if (this.#running.get(key) === run) this.#running.delete(key)
+        line.count -= 1
+        if (line.count === 0) this.#lines.delete(key)
       })
-    this.#running.set(key, run)
+    line.count += 1
+    line.last = run
+    this.#lines.set(key, line)
     return run
   }
 
