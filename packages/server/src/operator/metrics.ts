@@ -179,7 +179,7 @@ const readMetrics: readonly ReadMetric<ServiceState>[] = [
   },
   {
     name: 'payments_open',
-    help: 'Payments that are claimed and not known to be booked',
+    help: 'Payments that are claimed and not known to be booked, without hidden ones',
     read: ({ stored }) => stored?.backlog.open,
   },
   {

@@ -95,7 +95,7 @@ const checkClaims = sql`
     ('payment_identifier', CASE WHEN payment_identifier IS NOT NULL THEN sent ->> 'identifier' END, payment_identifier),
     ('write_form', CASE WHEN write_after IS NOT NULL THEN write_form END, write_form),
     ('write_after', CASE WHEN write_form IS NOT NULL THEN coalesce(write_after::text, 'a height') ELSE write_after::text END, write_after::text),
-    ('next_look_ms', CASE WHEN state IN ('claimed', 'ready', 'failed', 'sold') AND next_look_ms > valid_before * 1000
+    ('next_look_ms', CASE WHEN state IN ('claimed', 'ready', 'failed', 'sold') AND next_look_ms > created_at_ms
       AND next_look_ms < (extract(epoch FROM now()) + ${lookAheadSeconds}::int4) * 1000 THEN next_look_ms::text END, next_look_ms::text),
     ('id', CASE WHEN id ~ '^pay_[0-9a-f]{32}$' THEN id ELSE 'the id of a payment' END, id)
   ) AS said (field, expected, found)
