@@ -2,7 +2,9 @@ import { readdirSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { awaitTurn } from '../../packages/server/src/base/await-turn.ts'
 import type { World } from '../../packages/server/src/base/world.ts'
+import { sql } from '../../packages/server/src/database/sql.ts'
 import {
   blobGraceMs,
   collectBlobs,
@@ -22,6 +24,39 @@ describe('the files of blobs', () =>
         return collectBlobs(parts, await parts.tenants.load(appId))
       }
       const passGrace = () => service().world.advance(blobGraceMs + 1)
+      /** Uploads a blob of seven bytes and deletes it; its file can be removed at once, by a world of one's own. */
+      const leave = async () => {
+        const { database, blobs, tenants } = service().running.service
+        const app = await createBlobs(service())
+        const blobId = String((await app.upload('files', 'passing')).body.blob_id)
+        await app.data.call('DELETE', `/blobs/files/${blobId}?wait=true`)
+        const tenant = await tenants.load(app.appId)
+        const remove = (world: World) =>
+          removeUnnamedFiles({ database, blobs, world }, tenant, {
+            hashes: [blobId.slice('blob_'.length)],
+            refuseNeeded: () => undefined,
+          })
+        return { app, tenant, blobId, remove }
+      }
+      /** Makes a world in which so long a time passes quickly. */
+      const makeFast = (long: number): World => {
+        const { world } = service()
+        return { ...world, every: (ms, call) => world.every(ms === long ? ms / 30 : ms, call) }
+      }
+      /** Takes the turn of removals; the returned function gives it back. */
+      const holdTurn = () => {
+        let end: () => void = () => undefined
+        const held = service().running.service.blobs.removals.run(
+          () =>
+            new Promise<void>((resolve) => {
+              end = resolve
+            }),
+        )
+        return () => {
+          end()
+          return held
+        }
+      }
 
       // It comes first: a payment made now is late once the clock has moved.
       test('a file that was bought stays as long as its answer is kept', async () => {
@@ -43,35 +78,54 @@ describe('the files of blobs', () =>
       })
 
       test('removals at once of several applications each come to their turn, and wait for nobody who takes too long', async () => {
-        const { database, blobs, tenants } = service().running.service
         const { world } = service()
-        /** Half a minute passes quickly in it. */
-        const fast: World = { ...world, every: (ms, call) => world.every(ms / 30, call) }
-        const open = async () => {
-          const app = await createBlobs(service())
-          const { blob_id } = (await app.upload('files', 'passing')).body
-          await app.data.call('DELETE', `/blobs/files/${blob_id}?wait=true`)
-          const tenant = await tenants.load(app.appId)
-          const wanted = {
-            hashes: [String(blob_id).slice('blob_'.length)],
-            refuseNeeded: () => undefined,
-          }
-          return (by: World) => removeUnnamedFiles({ database, blobs, world: by }, tenant, wanted)
-        }
-        const removals = [await open(), await open(), await open(), await open()]
-        expect(await Promise.all(removals.map((remove) => remove(world)))).toEqual([7, 7, 7, 7])
-        let end: () => void = () => undefined
-        const long = blobs.removals.run(
-          () =>
-            new Promise<void>((resolve) => {
-              end = resolve
-            }),
-        )
-        const late = await open()
-        expect(await late(fast)).toBeUndefined()
-        end()
-        await long
-        expect(await late(world)).toBe(7)
+        const removals = [await leave(), await leave(), await leave(), await leave()]
+        const outcomes = removals.map(({ remove }) => remove(world))
+        expect(await Promise.all(outcomes)).toEqual([7, 7, 7, 7])
+        const end = holdTurn()
+        const late = await leave()
+        expect(await late.remove(makeFast(30_000))).toBeUndefined()
+        await end()
+        expect(await late.remove(world)).toBe(7)
+      })
+
+      test('removals at once keep none of others waiting for tables that are behind, and no file goes that an acknowledged row names', async () => {
+        const { world } = service()
+        const { database } = service().running.service
+        const [late, other] = [await leave(), await leave()]
+        const { data, send, download } = late.app
+        await data.store('rows', [{ id: 'a' }])
+        /** Runs the work while the tables of the first one show nothing new. */
+        const holdTables = (work: () => Promise<void>) =>
+          database.transaction(async (tx) => {
+            const { schema } = late.tenant
+            await tx.execute(sql`LOCK TABLE ${sql.id(schema, 'watermark')} IN EXCLUSIVE MODE`)
+            await work()
+          })
+        const refuse = async (outcome: Promise<unknown>) =>
+          expect(outcome).rejects.toMatchObject({
+            code: 'UNAVAILABLE',
+            message: expect.stringContaining('too far behind'),
+          })
+        await holdTables(async () => {
+          expect((await data.queue('rows', [{ id: 'b' }])).status).toBe(202)
+          const refused = refuse(late.remove(makeFast(30_000)))
+          expect(await other.remove(world)).toBe(7)
+          await refused
+        })
+        await data.store('rows', [{ id: 'c' }])
+        const end = holdTurn()
+        const refused = refuse(late.remove(makeFast(5_000)))
+        await awaitTurn()
+        await holdTables(async () => {
+          const form = new FormData()
+          form.append('blob', new Blob(['passing']), 'file')
+          expect((await send('files', form)).status).toBe(202)
+          await end()
+          await refused
+        })
+        expect(await late.remove(world)).toBe(0)
+        expect((await download('files', late.blobId)).text).toBe('passing')
       })
 
       test('a file goes once no row has named it for the time of grace: not while another collection has it, and not when it comes back', async () => {

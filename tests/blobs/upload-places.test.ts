@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import type { NeedRoom, UseRoom } from '../../packages/server/src/base/disk-room.ts'
 import { realWorld } from '../../packages/server/src/base/world.ts'
 import { EndedUploads } from '../../packages/server/src/services/blobs/ended-uploads.ts'
@@ -25,6 +25,9 @@ test('where too many ends are remembered, the oldest of the application with the
   expect(ended.findExcess()).toBe('many2')
 })
 
+const details = { contentType: 'text/plain', filename: undefined, metadata: undefined }
+const refuseOverQuota = () => undefined
+
 const anyRoom: { readonly needRoom: NeedRoom; readonly useRoom: UseRoom } = {
   needRoom: () => undefined,
   useRoom: (work) => work(() => undefined),
@@ -42,12 +45,8 @@ withService((service) => {
     const { tenants } = service().running.service
     const load = async () => tenants.load((await service().createApp()).appId)
     const [first, second, third, fourth] = [await load(), await load(), await load(), await load()]
-    const details = { contentType: 'text/plain', filename: undefined, metadata: undefined }
     const create = (tenant: typeof first) =>
-      uploads.create(
-        { tenant, collection: 'files' },
-        { length: 1, details, refuseOverQuota: () => undefined },
-      )
+      uploads.create({ tenant, collection: 'files' }, { length: 1, details, refuseOverQuota })
     const refused = { code: 'CONFLICT' }
     for (let at = 0; at < 3; at++) await create(first)
     await expect(create(first)).rejects.toMatchObject(refused)
@@ -70,11 +69,10 @@ withService((service) => {
     let uploads = open()
     const { tenants } = service().running.service
     const load = async () => tenants.load((await service().createApp()).appId)
-    const details = { contentType: 'text/plain', filename: undefined, metadata: undefined }
     const end = async (tenant: Awaited<ReturnType<typeof load>>) => {
       const target = { tenant, collection: 'files' }
       const file = await uploads.create(target, {
-        ...{ length: 0, details, refuseOverQuota: () => undefined },
+        ...{ length: 0, details, refuseOverQuota },
       })
       await uploads.keepResult(file, '{}')
       return () => uploads.require(target, file.id)
@@ -88,6 +86,94 @@ withService((service) => {
     expect(ends[1]).toThrow('There is no upload')
     for (const find of ends.slice(2)) expect(find().facts.result).toBe('{}')
     expect(readdirSync(folder)).toHaveLength(4)
+  })
+
+  test('open uploads are counted by application after a restart, an end, a removal, and the removal of an application', async () => {
+    const folder = join(root, 'counted')
+    let places = { max: 4, ofHolderMax: 2, forNew: 1 }
+    const open = () =>
+      new ResumableUploads({ ...{ root: folder, world: realWorld, ...anyRoom }, places })
+    let uploads = open()
+    const { tenants } = service().running.service
+    const createApp = async () => {
+      const app = await service().createApp()
+      return { ...app, tenant: await tenants.load(app.appId) }
+    }
+    const [first, second, third] = [await createApp(), await createApp(), await createApp()]
+    const create = ({ tenant }: typeof first) =>
+      uploads.create({ tenant, collection: 'files' }, { length: 0, details, refuseOverQuota })
+    const isRefused = (app: typeof first) =>
+      expect(create(app)).rejects.toMatchObject({ code: 'CONFLICT' })
+    const ended = await create(first)
+    const { id: leftId } = await create(first)
+    await isRefused(first)
+    uploads = open()
+    await isRefused(first)
+    // Uploads from before the restart end, and are removed, as any other.
+    const find = (id: string) => uploads.require({ ...first, collection: 'files' }, id)
+    await uploads.keepResult(find(ended.id), '{}')
+    await create(first)
+    await isRefused(first)
+    await uploads.remove(find(leftId))
+    await create(first)
+    await isRefused(first)
+    await create(second)
+    // An end counts no more when it is removed.
+    await uploads.remove(find(ended.id))
+    await isRefused(second)
+    await create(third)
+    // All four places are taken, also once an application is removed, until its uploads are.
+    const gone = await service().request('DELETE', `/api/apps/${first.appId}`, first)
+    expect(gone.status, gone.text).toBeLessThan(300)
+    await isRefused(await createApp())
+    uploads = open()
+    await isRefused(await createApp())
+    expect(uploads.listApplications()).toEqual(
+      new Set([first, second, third].map(({ tenant }) => tenant.application.number)),
+    )
+    places = { ...places, max: 5 }
+    uploads = open()
+    await create(await createApp())
+    await isRefused(await createApp())
+  })
+
+  test('an upload that is refused reads no other one, and those that wait are not refused in one turn', async () => {
+    const uploads = new ResumableUploads({
+      ...{ root: join(root, 'turns'), world: realWorld, ...anyRoom },
+      places: { max: 4, ofHolderMax: 2 },
+    })
+    const tenant = await service().running.service.tenants.load((await service().createApp()).appId)
+    const create = (refuse: () => void) =>
+      uploads.create(
+        { tenant, collection: 'files' },
+        { length: 1, details: { ...details, filename: 'planted' }, refuseOverQuota: refuse },
+      )
+    const rounds: number[] = []
+    let round = 0
+    let isOver = false
+    const count = () => {
+      round += 1
+      if (!isOver) setImmediate(count)
+    }
+    count()
+    const refuse = () => {
+      rounds.push(round)
+      throw new Error('no room')
+    }
+    const parse = vi.spyOn(JSON, 'parse')
+    try {
+      const first = create(refuseOverQuota)
+      const refused = Array.from({ length: 20 }, () => create(refuse))
+      await first
+      for (const one of refused) await expect(one).rejects.toThrow('no room')
+      await create(refuseOverQuota)
+      await expect(create(refuse)).rejects.toMatchObject({ code: 'CONFLICT' })
+      expect(parse.mock.calls.filter(([text]) => text.includes('planted'))).toEqual([])
+    } finally {
+      parse.mockRestore()
+      isOver = true
+    }
+    expect(new Set(rounds).size).toBe(20)
   })
 
   test('an upload of no bytes that is refused is not left open', async () => {

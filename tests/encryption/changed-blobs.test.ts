@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { describe, expect } from 'vitest'
+import { PartialFile } from '../../packages/server/src/blobs/partial-files.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { createTestDatabase } from '../../packages/server/src/database/testing.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
@@ -303,6 +304,43 @@ describe('blobs of a collection whose encryption changes', () =>
         await expect.poll(() => readdirSync(folder), { timeout: 20_000 }).toEqual([])
       },
     )
+
+    test('an upload in pieces whose collection changes while its keys are waited for, or its turn, is not begun', async () => {
+      const app = await createBlobs(service())
+      await app.data.create({ name: 'scans', collection_type: 'blob' })
+      const { tenants, blobs } = service().running.service
+      const tenant = await tenants.load(app.appId)
+      const details = { contentType: 'text/plain', filename: planted, metadata: undefined }
+      for (const action of ['add', 'remove'] as const) {
+        const hang: { end: () => void } = { end: () => undefined }
+        const hanging = new Promise<void>((resolve) => {
+          hang.end = resolve
+        })
+        const { prepare } = tenant.sealer
+        tenant.sealer.prepare = () => hanging
+        const { keep } = PartialFile.prototype
+        PartialFile.prototype.keep = async function (this: PartialFile, changed) {
+          await hanging
+          return keep.call(this, changed)
+        }
+        try {
+          const begun = blobs.open.create(
+            { tenant, collection: 'scans' },
+            { length: 1, details, refuseOverQuota: () => undefined },
+          )
+          const refused = expect(begun).rejects.toThrow('has changed since this upload began')
+          expect((await change(app.data, action, ['scans'])).status).toBe(200)
+          hang.end()
+          await refused
+        } finally {
+          hang.end()
+          tenant.sealer.prepare = prepare
+          PartialFile.prototype.keep = keep
+        }
+        expect(readdirSync(join(service().config.dataDir, 'uploads'))).toEqual([])
+      }
+      expect(blobs.open.listApplications()).toEqual(new Set())
+    })
 
     test('an upload that meets the change is to be sent again, and leaves no file', async () => {
       const app = await createBlobs(service())

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -112,4 +113,43 @@ test('a list that waits for a key manager takes no slot from the queries of othe
     writeFileSync(managerKey, key)
   }
   expect((await list).status).toBe(503)
+})
+
+test('uploads that begin while a key manager hangs keep those of no other collection waiting', async () => {
+  const app = await createData(service)
+  const names = ['one', 'two']
+  for (const name of names) await app.create({ name, collection_type: 'blob' })
+  const set = await app.call('POST', '/encryption', { action: 'add', collections: names })
+  expect(set.status, set.text).toBe(200)
+  const begin = ({ appId, headers }: typeof app, collection: string) =>
+    service.request('POST', `/api/apps/${appId}/blobs/${collection}/uploads`, {
+      headers: { ...headers, 'tus-resumable': '1.0.0', 'upload-length': '1' },
+    })
+  const other = await createData(service)
+  const uploads = join(service.config.dataDir, 'uploads')
+  const before = readdirSync(uploads).length
+  service.world.advance(60_001)
+  const key = readFileSync(managerKey, 'utf8')
+  rmSync(managerKey)
+  // As above: the program waits for somebody to write into its key file.
+  execFileSync('sh', ['-c', 'mkfifo "$0"', managerKey])
+  let answers = 0
+  const hanging = names.map((name) =>
+    begin(app, name).finally(() => {
+      answers += 1
+    }),
+  )
+  try {
+    const open = () => openSync(managerKey, constants.O_WRONLY | constants.O_NONBLOCK)
+    const file = await vi.waitFor(open, { timeout: 20_000 })
+    expect((await begin(other, 'open')).status).toBe(201)
+    expect((await begin(app, 'open')).status).toBe(201)
+    expect(answers).toBe(0)
+    closeSync(file)
+  } finally {
+    rmSync(managerKey)
+    writeFileSync(managerKey, key)
+  }
+  for (const one of hanging) expect((await one).status).toBe(503)
+  expect(readdirSync(uploads)).toHaveLength(before + 2)
 })

@@ -41,6 +41,8 @@ export const createUpload: Operation<'createUpload', BlobParts> = async (call, {
   const sample = { sha256: '0'.repeat(64), contentSha256: '0'.repeat(64), size: length }
   await prepareBlobRow(world, { ...details, ...sample }, findRowShape(tenant, collection))
   refuseWithoutPlace(service, tenant, collection)
+  // It is judged again when the upload begins; one that is refused here waits for nobody.
+  blobs.open.refuseWithoutPlace(tenant)
   // Its keys are needed now.
   if (known === undefined && isUploadSealed(tenant, collection))
     await ensureCollection(world, tenant, { name: collection, collection_type: 'blob' })

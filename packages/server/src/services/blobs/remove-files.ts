@@ -1,4 +1,5 @@
 import { awaitWithin } from '../../base/await-within.ts'
+import { Fault } from '../../base/fault.ts'
 import type { World } from '../../base/world.ts'
 import type { Database } from '../../database/database.ts'
 import { reserveFileRemoval } from '../../database/file-hold.ts'
@@ -12,14 +13,17 @@ type RemovalPorts = {
   readonly world: World
 }
 
-/** Longest wait for the removals of others. */
+/** Longest wait for the removals of others, and before it for the application's tables. */
 const waitMs = 30_000
+/** Longest wait for what the tables lack by then, which those of others wait for. */
+const waitInTurnMs = 5_000
 
 /**
  * Removes those of an application's files at once that nobody names, and returns their bytes. A backup, or a move, reads
  * files after its rows: while one is under way, or where others take too long, this removes nothing and returns undefined.
+ * UNAVAILABLE where the application's tables are too far behind.
  */
-export function removeUnnamedFiles(
+export async function removeUnnamedFiles(
   { database, blobs, world }: RemovalPorts,
   tenant: Tenant,
   {
@@ -33,12 +37,24 @@ export function removeUnnamedFiles(
 ): Promise<number | undefined> {
   const remove = () =>
     blobs.store.removeUnnamed(tenant.application.number, hashes, async (free) => {
-      // A row that was acknowledged names its file.
-      await tenant.chain.whenApplied(tenant.chain.head().height)
+      // A row that was acknowledged names its file, also one that came after the tables had the others.
+      await awaitTables(tenant, { world, ms: waitInTurnMs })
       refuseNeeded()
       return listNamedFiles(database, tenant, free)
     })
+  await awaitTables(tenant, { world, ms: waitMs })
   return runInTurn({ blobs, world }, () => reserveFileRemoval(database, remove))
+}
+
+async function awaitTables(
+  { chain }: Tenant,
+  limit: { readonly world: World; readonly ms: number },
+): Promise<void> {
+  const shown = chain.whenApplied(chain.head().height).then(() => true)
+  if (await awaitWithin(shown, { ...limit, otherwise: false })) return
+  throw new Fault('UNAVAILABLE', {
+    message: 'the tables are too far behind to say which files are named',
+  })
 }
 
 /**

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
+import { awaitTurn } from '../../base/await-turn.ts'
 import type { NeedRoom, UseRoom } from '../../base/disk-room.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
@@ -31,14 +32,16 @@ export type UploadDetails = {
 
 export type UploadTarget = { readonly tenant: Tenant; readonly collection: string }
 
-/** The facts that are kept of an upload beside its bytes; details of an encrypted collection are an envelope. */
-type Info = {
+/** The form in which an upload began. */
+type Begun = {
   readonly application: number
   readonly collection: string
   /** The collection whose keys seal it; null where it is not sealed. */
   readonly sealedBy: string | null
-  readonly details: string
 }
+
+/** The facts that are kept of an upload beside its bytes; details of an encrypted collection are an envelope. */
+type Info = Begun & { readonly details: string }
 
 export type OpenedUpload = {
   readonly file: PartialFile
@@ -68,6 +71,8 @@ export class ResumableUploads {
   readonly #turns = new Map<string, Turn>()
   readonly #creating = new Mutex()
   readonly #places: PlaceBounds
+  /** Those that have not ended: their details are long, and are not read where they are counted. */
+  readonly #open = new Map<PartialFile, Begun>()
   readonly #ended: EndedUploads
 
   constructor(options: {
@@ -87,16 +92,31 @@ export class ResumableUploads {
     const now = () => world.now()
     this.#files = new PartialFiles({ root, pieceBytes: segmentBytes, now, useRoom })
     this.#ended = new EndedUploads(options.ended)
-    const ended = this.#files.list().filter(({ facts }) => facts.result !== null)
-    for (const file of ended.sort((a, b) => a.facts.touchedAtMs - b.facts.touchedAtMs))
-      this.#ended.add(file.id, parseInfo(file).application)
+    const files = this.#files.list()
+    for (const file of files.sort((a, b) => a.facts.touchedAtMs - b.facts.touchedAtMs)) {
+      const { details: _, ...begun } = parseInfo(file)
+      if (file.facts.result === null) this.#open.set(file, begun)
+      else this.#ended.add(file.id, begun.application)
+    }
+  }
+
+  /** CONFLICT where an application may have no further upload open now. */
+  refuseWithoutPlace({ application: { number } }: Tenant): void {
+    const open = this.#listOpen()
+    const own = open.filter(([, one]) => one.application === number)
+    if (!hasPlace(this.#places, { total: open.length, own: own.length }))
+      throw new Fault('CONFLICT', {
+        message: 'Too many uploads are open; finish or cancel some of them',
+        details: { limit: this.#places.ofHolderMax },
+      })
   }
 
   /**
-   * Begins an upload. `refuseOverQuota` throws where its length, beside what is open already, does not fit; it waits for
-   * nothing, as uploads of all applications begin one after the other.
+   * Begins an upload; CONFLICT where too many are open, or its collection changes its encryption meanwhile.
+   * `refuseOverQuota` throws where its length, beside what is open already, does not fit; it waits for nothing, as uploads
+   * of all applications begin one after the other.
    */
-  create(
+  async create(
     { tenant, collection }: UploadTarget,
     upload: {
       readonly length: number
@@ -104,28 +124,33 @@ export class ResumableUploads {
       readonly refuseOverQuota: (openBytes: number) => void
     },
   ): Promise<PartialFile> {
-    return this.#creating.run(async () => {
-      const { number } = tenant.application
+    const { number: application } = tenant.application
+    const id = `upload_${this.#world.randomBytes(16).toString('hex')}`
+    const known = tenant.data.catalog.byName.get(collection)
+    const sealer = known !== undefined && isEncrypted(known) ? known : undefined
+    const begun: Begun = { application, collection, sealedBy: sealer?.id ?? null }
+    const { details } = upload
+    const sealed = sealer && (await sealDetails(tenant, { id, collection: sealer, details }))
+    const file = await this.#creating.run(async () => {
+      // Many may have waited for one that was written: they are not all judged in one turn of the event loop.
+      await awaitTurn()
+      this.refuseWithoutPlace(tenant)
       const open = this.#listOpen()
-      const own = open.filter((file) => parseInfo(file).application === number)
-      if (!hasPlace(this.#places, { total: open.length, own: own.length }))
-        throw new Fault('CONFLICT', {
-          message: 'Too many uploads are open; finish or cancel some of them',
-          details: { limit: this.#places.ofHolderMax },
-        })
-      this.#needRoom(sumMissing(open) + upload.length)
-      upload.refuseOverQuota(own.reduce((sum, { facts }) => sum + facts.length, 0))
-      const id = `upload_${this.#world.randomBytes(16).toString('hex')}`
-      const known = tenant.data.catalog.byName.get(collection)
-      const sealer = known !== undefined && isEncrypted(known) ? known : undefined
-      const details = await sealDetails(tenant, { id, sealer, details: upload.details })
-      const info: Info = { application: number, collection, sealedBy: sealer?.id ?? null, details }
-      return this.#files.create(id, {
+      this.#needRoom(sumMissing(open.map(([one]) => one)) + upload.length)
+      const own = open.filter(([, one]) => one.application === application)
+      upload.refuseOverQuota(own.reduce((sum, [{ facts }]) => sum + facts.length, 0))
+      const info: Info = { ...begun, details: sealed ?? JSON.stringify(details) }
+      const file = await this.#files.create(id, {
         length: upload.length,
         overhead: sealer === undefined ? 0 : segmentOverhead,
         info: JSON.stringify(info),
       })
+      this.#open.set(file, begun)
+      return file
     })
+    // A change of encryption before this has not found it among those that are open.
+    await this.#requireAsBegun(tenant, file, begun)
+    return file
   }
 
   /** Finds the upload; 404 where this collection has none of this id, or it is past its time. */
@@ -162,21 +187,16 @@ export class ResumableUploads {
    * Opens the names and the key of an upload. One whose collection is encrypted by now, or is so no more, or is another
    * one, cannot go on: its bytes are removed, and 409 says so.
    */
-  async open({ tenant, collection }: UploadTarget, file: PartialFile): Promise<OpenedUpload> {
-    const { sealedBy, details } = parseInfo(file)
-    if (isAsBegun(tenant, { collection, sealedBy })) {
-      const known = sealedBy === null ? undefined : tenant.data.catalog.byId.get(sealedBy)
-      if (known?.kind !== 'collection')
-        return { file, sealing: undefined, details: JSON.parse(details) }
-      const stored = { key: file.id, body: details }
-      const sealing = await tenant.sealer.openFileSealing(known, stored)
-      const [opened = stored] = await tenant.sealer.open(known, [stored])
-      return { file, sealing, details: JSON.parse(opened.body) }
-    }
-    await this.remove(file)
-    throw new Fault('CONFLICT', {
-      message: `The encryption of ${collection} has changed since this upload began; begin it anew`,
-    })
+  async open({ tenant }: UploadTarget, file: PartialFile): Promise<OpenedUpload> {
+    const { details, ...begun } = parseInfo(file)
+    await this.#requireAsBegun(tenant, file, begun)
+    const known = begun.sealedBy === null ? undefined : tenant.data.catalog.byId.get(begun.sealedBy)
+    if (known?.kind !== 'collection')
+      return { file, sealing: undefined, details: JSON.parse(details) }
+    const stored = { key: file.id, body: details }
+    const sealing = await tenant.sealer.openFileSealing(known, stored)
+    const [opened = stored] = await tenant.sealer.open(known, [stored])
+    return { file, sealing, details: JSON.parse(opened.body) }
   }
 
   /** Makes the whole bytes of an upload a blob that has arrived; they stay until the upload is removed. */
@@ -206,6 +226,8 @@ export class ResumableUploads {
    */
   async keepResult(file: PartialFile, result: string): Promise<void> {
     const info: Info = { ...parseInfo(file), details: '' }
+    // Its blob is stored, also where the disk refuses the note.
+    this.#open.delete(file)
     const touchedAtMs = this.#world.now()
     await file.keep({ isWhole: true, result, info: JSON.stringify(info), touchedAtMs })
     await file.removeBytes()
@@ -216,6 +238,7 @@ export class ResumableUploads {
   /** Gives an upload up, with its bytes. */
   remove(file: PartialFile): Promise<void> {
     this.#turns.delete(file.id)
+    this.#open.delete(file)
     this.#ended.delete(file.id)
     return this.#files.remove(file)
   }
@@ -243,21 +266,27 @@ export class ResumableUploads {
 
   /** Lists the numbers of the applications that have open uploads; at most as many as `limits.openUploadsMax`. */
   listApplications(): ReadonlySet<number> {
-    return new Set(this.#listOpen().map((file) => parseInfo(file).application))
+    return new Set(this.#listOpen().map(([, { application }]) => application))
   }
 
   /** Removes an application's uploads that cannot go on, as the encryption of their collections has changed. */
   async removeChanged(tenant: Tenant): Promise<void> {
-    const isChanged = (file: PartialFile) => {
-      const { application, ...info } = parseInfo(file)
-      return application === tenant.application.number && !isAsBegun(tenant, info)
-    }
-    for (const file of this.#listOpen().filter(isChanged))
-      await this.run(file.id, () => this.remove(file))
+    const { number } = tenant.application
+    for (const [file, begun] of this.#listOpen())
+      if (begun.application === number && !isAsBegun(tenant, begun))
+        await this.run(file.id, () => this.remove(file))
   }
 
-  #listOpen(): PartialFile[] {
-    return this.#files.list().filter((file) => file.facts.result === null && !this.#isPast(file))
+  async #requireAsBegun(tenant: Tenant, file: PartialFile, begun: Begun): Promise<void> {
+    if (isAsBegun(tenant, begun)) return
+    await this.remove(file)
+    throw new Fault('CONFLICT', {
+      message: `The encryption of ${begun.collection} has changed since this upload began; begin it anew`,
+    })
+  }
+
+  #listOpen(): (readonly [PartialFile, Begun])[] {
+    return [...this.#open].filter(([file]) => !this.#isPast(file))
   }
 
   #isPast({ facts }: PartialFile): boolean {
@@ -266,10 +295,7 @@ export class ResumableUploads {
 }
 
 /** Says whether a collection has the form that it had when an upload to it began. */
-function isAsBegun(
-  { data: { catalog } }: Tenant,
-  { collection, sealedBy }: Pick<Info, 'collection' | 'sealedBy'>,
-): boolean {
+function isAsBegun({ data: { catalog } }: Tenant, { collection, sealedBy }: Begun): boolean {
   const known = catalog.byName.get(collection)
   if (sealedBy === null)
     return known === undefined ? !catalog.encryption.private_app : !isEncrypted(known)
@@ -284,18 +310,19 @@ export function makeChange(sealing: FileSealing | undefined): ChangePiece {
 /** The envelope of an upload's details has the key of its bytes, as that of a blob's row has. */
 async function sealDetails(
   { sealer }: Tenant,
-  upload: {
-    readonly id: string
-    readonly sealer: Collection | undefined
-    readonly details: UploadDetails
-  },
+  {
+    id,
+    collection: { id: collectionId, collection_type },
+    details,
+  }: { readonly id: string; readonly collection: Collection; readonly details: UploadDetails },
 ): Promise<string> {
-  const body = JSON.stringify(upload.details)
-  if (upload.sealer === undefined) return body
-  const { id, collection_type } = upload.sealer
+  const collection = { id: collectionId, collection_type }
+  await sealer.prepare(collection)
+  // Many may have waited for the same keys.
+  await awaitTurn()
   const { key: fileKey } = sealer.makeFileSealing()
-  const record = { key: upload.id, deleted: false, body, fileKey }
-  const [sealed] = await sealer.seal({ id, collection_type }, [record])
+  const record = { key: id, deleted: false, body: JSON.stringify(details), fileKey }
+  const [sealed] = await sealer.seal(collection, [record])
   return requirePresent(sealed, 'the sealed details').body
 }
 
