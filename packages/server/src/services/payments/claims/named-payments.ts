@@ -15,6 +15,9 @@ import { findNamedClaim, type Repeatable } from './claim-finder.ts'
 import { toFunded } from './claims.ts'
 import { findPaymentName } from './stored-payment.ts'
 
+/** Payments that wait for one of their name: a client may sign anew each time that it repeats its request. */
+const waitingMax = 16
+
 /**
  * Payments to which their payer has given a name (the extension `payment-identifier`). The same request under the same
  * name is bought once, whatever signature pays for it: a client that lost its first one, and signs anew, gets the answer
@@ -39,7 +42,7 @@ export class NamedPayments {
   runInTurn<T>(payment: Payment, task: string, work: () => Promise<T>): Promise<T> {
     const name = findPaymentName(payment)
     if (name === undefined) return work()
-    return takeTurn(this.#turns, { identity: name.join('/'), task }, work)
+    return takeTurn(this.#turns, { identity: name.join('/'), task, waitingMax }, work)
   }
 
   /**
