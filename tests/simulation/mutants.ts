@@ -116,8 +116,8 @@ export const mutants: readonly Mutant[] = [
     scene: 'market',
     from: 17,
     file: 'base/singleflight.ts',
-    find: 'if (busy === undefined) break',
-    put: 'break',
+    find: 'const line = this.#lines.get(identity) ?? new Map<string, Promise<unknown>>()',
+    put: 'const line = new Map<string, Promise<unknown>>()',
   },
   {
     name: 'price-of-now',
