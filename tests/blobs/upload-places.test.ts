@@ -59,6 +59,29 @@ withService((service) => {
     await create(await load())
   })
 
+  test('a beginning that is refused waits for no other one, and of an application no more wait than it may have open', async () => {
+    const places = { max: 8, ofHolderMax: 3, forNew: 2 }
+    const folder = join(root, 'waiting')
+    const uploads = new ResumableUploads({ root: folder, world: realWorld, ...anyRoom, places })
+    const { tenants } = service().running.service
+    const tenant = await tenants.load((await service().createApp()).appId)
+    const target = { tenant, collection: 'files' }
+    const ends: string[] = []
+    const create = (refuse: () => void) =>
+      uploads.create(target, { length: 1, details, refuseOverQuota: refuse }).then(
+        () => ends.push('begun'),
+        (error) => ends.push(error.code ?? error.message),
+      )
+    const overQuota = () => {
+      throw new Error('over quota')
+    }
+    await Promise.all([
+      ...Array.from({ length: 5 }, () => create(refuseOverQuota)),
+      create(overQuota),
+    ])
+    expect(ends).toEqual(['UNAVAILABLE', 'UNAVAILABLE', 'over quota', 'begun', 'begun', 'begun'])
+  })
+
   test('of uploads that have ended some are remembered, those of an application that has many go first, also after a restart', async () => {
     const folder = join(root, 'ended')
     const open = () =>
@@ -140,7 +163,7 @@ withService((service) => {
   test('an upload that is refused reads no other one, and those that wait are not refused in one turn', async () => {
     const uploads = new ResumableUploads({
       ...{ root: join(root, 'turns'), world: realWorld, ...anyRoom },
-      places: { max: 4, ofHolderMax: 2 },
+      places: { max: 21, ofHolderMax: 21 },
     })
     const tenant = await service().running.service.tenants.load((await service().createApp()).appId)
     const create = (refuse: () => void) =>
@@ -156,18 +179,25 @@ withService((service) => {
       if (!isOver) setImmediate(count)
     }
     count()
-    const refuse = () => {
-      rounds.push(round)
-      throw new Error('no room')
+    /** It was within its quota when it came, and is not any more when its turn comes. */
+    const makeRefuse = () => {
+      let asked = 0
+      return () => {
+        asked += 1
+        if (asked === 1) return
+        rounds.push(round)
+        throw new Error('no room')
+      }
     }
     const parse = vi.spyOn(JSON, 'parse')
     try {
-      const first = create(refuseOverQuota)
-      const refused = Array.from({ length: 20 }, () => create(refuse))
-      await first
-      for (const one of refused) await expect(one).rejects.toThrow('no room')
-      await create(refuseOverQuota)
-      await expect(create(refuse)).rejects.toMatchObject({ code: 'CONFLICT' })
+      const [, ...refused] = await Promise.allSettled([
+        create(refuseOverQuota),
+        ...Array.from({ length: 20 }, () => create(makeRefuse())),
+      ])
+      for (const one of refused) expect(one).toMatchObject({ reason: { message: 'no room' } })
+      for (let n = 0; n < 20; n++) await create(refuseOverQuota)
+      await expect(create(refuseOverQuota)).rejects.toMatchObject({ code: 'CONFLICT' })
       expect(parse.mock.calls.filter(([text]) => text.includes('planted'))).toEqual([])
     } finally {
       parse.mockRestore()

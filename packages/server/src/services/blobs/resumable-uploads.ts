@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
+import { setImmediate as awaitRound } from 'node:timers/promises'
 import { limits } from '@tollbase/contract/limits'
 import { requirePresent } from '../../base/assert.ts'
 import { awaitTurn } from '../../base/await-turn.ts'
+import { ConcurrencyLimit } from '../../base/concurrency-limit.ts'
 import type { NeedRoom, UseRoom } from '../../base/disk-room.ts'
 import { Fault } from '../../base/fault.ts'
 import { isRecord } from '../../base/is-record.ts'
@@ -70,6 +72,8 @@ export class ResumableUploads {
   readonly #needRoom: NeedRoom
   readonly #turns = new Map<string, Turn>()
   readonly #creating = new Mutex()
+  /** Beginnings that wait for their turn; those that are refused there are no open uploads. */
+  readonly #waiting: ConcurrencyLimit
   readonly #places: PlaceBounds
   /** Those that have not ended: their details are long, and are not read where they are counted. */
   readonly #open = new Map<PartialFile, Begun>()
@@ -87,6 +91,7 @@ export class ResumableUploads {
   }) {
     const { root, world, needRoom, useRoom, places = placesOfUploads } = options
     this.#places = places
+    this.#waiting = new ConcurrencyLimit(places)
     this.#world = world
     this.#needRoom = needRoom
     const now = () => world.now()
@@ -94,7 +99,8 @@ export class ResumableUploads {
     this.#ended = new EndedUploads(options.ended)
     const files = this.#files.list()
     for (const file of files.sort((a, b) => a.facts.touchedAtMs - b.facts.touchedAtMs)) {
-      const { details: _, ...begun } = parseInfo(file)
+      const begun = findBegun(file)
+      if (begun === undefined) continue
       if (file.facts.result === null) this.#open.set(file, begun)
       else this.#ended.add(file.id, begun.application)
     }
@@ -114,7 +120,7 @@ export class ResumableUploads {
   /**
    * Begins an upload; CONFLICT where too many are open, or its collection changes its encryption meanwhile.
    * `refuseOverQuota` throws where its length, beside what is open already, does not fit; it waits for nothing, as uploads
-   * of all applications begin one after the other.
+   * of all applications begin one after the other. It is asked before anything is waited for, and in that turn.
    */
   async create(
     { tenant, collection }: UploadTarget,
@@ -130,15 +136,20 @@ export class ResumableUploads {
     const sealer = known !== undefined && isEncrypted(known) ? known : undefined
     const begun: Begun = { application, collection, sealedBy: sealer?.id ?? null }
     const { details } = upload
-    const sealed = sealer && (await sealDetails(tenant, { id, collection: sealer, details }))
-    const file = await this.#creating.run(async () => {
-      // Many may have waited for one that was written: they are not all judged in one turn of the event loop.
-      await awaitTurn()
+    const judge = () => {
       this.refuseWithoutPlace(tenant)
       const open = this.#listOpen()
       this.#needRoom(sumMissing(open.map(([one]) => one)) + upload.length)
       const own = open.filter(([, one]) => one.application === application)
       upload.refuseOverQuota(own.reduce((sum, [{ facts }]) => sum + facts.length, 0))
+    }
+    judge()
+    const sealed = sealer && (await sealDetails(tenant, { id, collection: sealer, details }))
+    const leave = this.#waiting.occupy(String(application))
+    const begin = async () => {
+      // Many may have waited for one that was written: they are not all judged in one turn of the event loop.
+      await awaitRound()
+      judge()
       const info: Info = { ...begun, details: sealed ?? JSON.stringify(details) }
       const file = await this.#files.create(id, {
         length: upload.length,
@@ -147,7 +158,8 @@ export class ResumableUploads {
       })
       this.#open.set(file, begun)
       return file
-    })
+    }
+    const file = await this.#creating.run(begin).finally(leave)
     // A change of encryption before this has not found it among those that are open.
     await this.#requireAsBegun(tenant, file, begun)
     return file
@@ -274,7 +286,10 @@ export class ResumableUploads {
     const { number } = tenant.application
     for (const [file, begun] of this.#listOpen())
       if (begun.application === number && !isAsBegun(tenant, begun))
-        await this.run(file.id, () => this.remove(file))
+        await this.run(file.id, async () => {
+          // One that has ended meanwhile keeps its note.
+          if (this.#open.has(file)) await this.remove(file)
+        })
   }
 
   async #requireAsBegun(tenant: Tenant, file: PartialFile, begun: Begun): Promise<void> {
@@ -336,6 +351,16 @@ async function hashContent(file: PartialFile, sealing: FileSealing): Promise<str
 
 function sumMissing(files: readonly PartialFile[]): number {
   return files.reduce((sum, { facts, offset }) => sum + facts.length - offset, 0)
+}
+
+/** Finds how an upload began; undefined where its text on the disk is damaged: then nobody finds it, and its day passes. */
+function findBegun(file: PartialFile): Begun | undefined {
+  try {
+    const { details: _, ...begun } = parseInfo(file)
+    return begun
+  } catch {
+    return undefined
+  }
 }
 
 function parseInfo({ facts }: PartialFile): Info {
