@@ -6,7 +6,7 @@ import { dirname, join, normalize } from 'node:path'
 /** Folders whose pages and files are known, beside the pages of the root. */
 const folders = ['bin', 'docs', 'bench', 'examples', 'packages', 'scripts', 'tests']
 /** Records of the past keep the words and files of their time; their links must lead somewhere all the same. */
-const history = /^(CHANGELOG[.]md|bench\/)/
+const history = /^(CHANGELOG[.]md|docs\/history\/|bench\/)/
 /** The glossary lists the retired words, and names files as examples. */
 const glossary = 'GLOSSARY.md'
 
