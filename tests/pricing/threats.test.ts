@@ -17,7 +17,7 @@ import { createFromSql, createView, grouped, listRows, perMarket } from '../supp
 import { computePlatformShare, createSeller, readAmount } from './support.ts'
 
 /**
- * The threats to a price, each tried over HTTP with money that moves. docs/pricing.md argues why each is closed. L13 and
+ * The threats to a price, each tried over HTTP with money that moves. docs/price-safety.md argues why each is closed. L13 and
  * L14 are about sealed applications and retention, which are not there yet; tests/blobs has more of L11.
  */
 test('every threat from L1 to L16 whose area is built has a test of its number', () => {

@@ -5,7 +5,7 @@ import { units } from '../tree/functions/time.ts'
 import { timeFunctions } from './read-call.ts'
 import { castTypes } from './read-cast.ts'
 
-/** The part of docs/querying.md that lists what SQL may call; made from the lists that the reader goes by. */
+/** The part of docs/sql-reference.md that lists what SQL may call; made from the lists that the reader goes by. */
 export function formatFunctionList(): string {
   const line = (title: string, names: Iterable<string>) =>
     `- ${title}: ${[...new Set(names)].map((name) => `\`${name}\``).join(', ')}`
