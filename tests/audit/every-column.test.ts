@@ -13,7 +13,7 @@ import { type Copies, openCopies } from './copies.ts'
 
 /**
  * The parts of the operational state in which the audit does not find every change, each with the reason. Everything
- * else is changed, emptied and deleted below, and must be found. docs/operating.md says the same to operators.
+ * else is changed, emptied and deleted below, and must be found. docs/audit.md says the same to operators.
  */
 const excluded: readonly (readonly [parts: RegExp, why: string])[] = [
   [/^account_lock\b/, 'counts the takings of an account between processes; any number is right'],

@@ -38,7 +38,7 @@ export const Facilitator = Type.Object(
   {
     additionalProperties: false,
     description:
-      'settles payments to others for other x402 servers, with our gas; not when not given; see docs/operating.md',
+      'settles payments to others for other x402 servers, with our gas; not when not given; see docs/facilitator.md',
   },
 )
 

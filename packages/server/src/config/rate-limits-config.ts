@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import type { InFlightLimits, Rates } from '../http/rate-limits.ts'
 import { PositiveInteger } from './positive-integer.ts'
 
-/** Limits that no ordinary use of one process comes near; see docs/operating.md. */
+/** Limits that no ordinary use of one process comes near; see docs/limits.md. */
 const rateLimitDefaults = {
   address: 12_000,
   payment: 600,
@@ -43,7 +43,7 @@ export const RateLimits = Type.Union(
       { additionalProperties: false },
     ),
   ],
-  { description: 'how much callers may ask for, or "off"; see docs/operating.md' },
+  { description: 'how much callers may ask for, or "off"; see docs/limits.md' },
 )
 
 /** Fills in what the file does not say; `off` is no limit at all. */

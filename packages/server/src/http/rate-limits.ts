@@ -9,7 +9,7 @@ import { TokenBuckets } from './token-buckets.ts'
 const rateLimitBucketsMax = 20_000
 
 /**
- * Rates per minute, by name; one that is not given is off. docs/operating.md says which requests take from which
+ * Rates per minute, by name; one that is not given is off. docs/limits.md says which requests take from which
  * one.
  */
 export type Rates = {
