@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { createData, type Data } from '../support/data.ts'
 import { startTestService, type TestService } from '../support/service.ts'
@@ -19,6 +19,8 @@ describe('a process that ended', () => {
     await chain.call('anvil_setBalance', signer, '0xde0b6b3a7640000')
     service = await startTestService({ config: { publishers: [makeEvmSettings(node.url)] } })
   })
+  // A second try of a test must not find what the first one left.
+  afterEach(() => node.behave('honest'))
   afterAll(async () => {
     await service?.close()
     await node?.stop()
@@ -135,7 +137,7 @@ describe('a process that ended', () => {
         service.world.advance(2_000)
         expect(await listStates(app)).toEqual(['waiting'])
       },
-      { timeout: 20_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     )
     const table = sql.id('operations', 'transaction_journal')
     const copy = sql.id('operations', 'copied_by_test')
@@ -157,6 +159,5 @@ describe('a process that ended', () => {
       await new Promise((resolve) => setTimeout(resolve, 300))
     }
     expect(await listStates(app)).toEqual(['confirmed'])
-    node.behave('honest')
   })
 })

@@ -113,7 +113,7 @@ function unqualified(text: string): string[] {
   )
   const named = [
     ...text.matchAll(
-      /\b(?:FROM|JOIN|INTO|UPDATE|TABLE(?: IF (?:NOT )?EXISTS)?)\s+(?!SET\b)("?\w+"?(?:\."?\w+"?)?)(\s*\()?/gi,
+      /\b(?:FROM|JOIN|INTO|(?<!\bFOR )UPDATE|TABLE(?: IF (?:NOT )?EXISTS)?)\s+(?!SET\b)("?\w+"?(?:\."?\w+"?)?)(\s*\()?/gi,
     ),
   ]
   return named.flatMap(([all, name = '', call]) => {
@@ -140,6 +140,10 @@ describe('the statements that the service sends to its database', () =>
       'DELETE FROM "c_1" WHERE a = 1',
     ])('the check itself finds a table without its schema: %s', (text) => {
       expect(unqualified(text)).toHaveLength(1)
+    })
+
+    test('the check itself takes a lock of rows for no table', () => {
+      expect(unqualified('SELECT a FROM app_1.c_1 FOR UPDATE SKIP LOCKED')).toEqual([])
     })
 
     test('every statement keeps the rules of Citus', async () => {
