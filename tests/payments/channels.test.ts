@@ -3,10 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { InMemoryClientChannelStorage } from '@x402/evm/batch-settlement/client'
 import { FileClientChannelStorage } from '@x402/evm/batch-settlement/client/file-storage'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { requirePresent } from '../../packages/server/src/base/assert.ts'
 import { sql } from '../../packages/server/src/database/sql.ts'
 import { audit } from '../../packages/server/src/operator/audit/audit.ts'
 import { rebuild } from '../../packages/server/src/operator/rebuild.ts'
+import { findClaim } from '../../packages/server/src/services/payments/claims/claim-store.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import { ask, list, parseEntry, quote } from '../support/buyer.ts'
 import {
@@ -272,6 +274,21 @@ withService(
       const { charged } = (await readOne(buyer)) ?? {}
       await claimAll(service())
       expect(await readOne(buyer)).toMatchObject({ claimed: charged })
+      await expectBalanced(service())
+    })
+
+    test('a sale by voucher is not looked for on a network, where a round comes to it after its end', async () => {
+      const market = await open()
+      const buyer = await makeChannelBuyer(service())
+      const asked = list({ root: market.root, limit: 1 })
+      const reply = await ask(service(), asked, await buyer.sign(asked))
+      const id = reply.headers.get('x-payment-id') ?? ''
+      const { payments } = service().running.service
+      await vi.waitFor(async () => {
+        const claim = requirePresent(await findClaim(service().database, { id }), 'its claim')
+        expect(claim.state).toBe('sold')
+        await payments.reconcile(claim)
+      })
       await expectBalanced(service())
     })
 

@@ -377,7 +377,7 @@ export const pricing = defineContract({
         ),
         price: Type.Object(
           {},
-          { ...open, description: 'parts of the cost, such as `per_row`, in atomic units' },
+          { ...open, description: 'parts of the cost, in atomic units; with `query`, of all rows' },
         ),
         ...tokenMembers,
         usd: defineUsd('total_cost'),

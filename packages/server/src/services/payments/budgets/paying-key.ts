@@ -10,6 +10,7 @@ import { getBudget, type KeyRecord } from '../../../projections/keys.ts'
 import { toApplicationAccount } from '../../../projections/ledger-entry.ts'
 import type { SignedPayment } from '../../../x402/protocol.ts'
 import type { Asking } from '../../access/access.ts'
+import { neverEnds } from '../claims/stored-payment.ts'
 import { readIdempotencyKey } from '../idempotency-key.ts'
 
 /** A key that pays for a request, in place of a payment. */
@@ -48,9 +49,6 @@ export function getPayingAccount({ authorization, app_id }: KeyRecord): string {
 
 /** The first part of the identity of a payment out of a balance, where others have their network. */
 export const balanceNetwork = 'balance'
-
-/** No payment out of a balance has money of its own that might still come: it is never looked for. */
-const never = 10n ** 15n
 
 /** The secret that names payments, and the randomness for those without a name. */
 type Ports = { readonly quoteSecret: Buffer; readonly world: Pick<World, 'randomBytes'> }
@@ -103,7 +101,7 @@ export function makeSignInPayment(
 /** Makes a payment that has no money of its own. */
 function makeEmptyPayment(payer: string, nonce: string): Omit<SignedPayment, 'version'> {
   const payload = {
-    ...{ from: payer, to: '', value: 0n, validAfter: 0n, validBefore: never },
+    ...{ from: payer, to: '', value: 0n, validAfter: 0n, validBefore: neverEnds },
     ...{ nonce, signature: '' },
   }
   return { network: balanceNetwork, scheme: 'exact', receiptForm: 'base64', payload }

@@ -4,10 +4,8 @@ import type { ChannelRow } from '../../../projections/channel-tables.ts'
 import { escrowAddress, isSignedByPayer } from '../../../x402/channels/channel.ts'
 import type { ChannelPayment } from '../../../x402/channels/channel-payment.ts'
 import { isNative, type Payment, type SignedPayment } from '../../../x402/protocol.ts'
+import { neverEnds } from '../claims/stored-payment.ts'
 import { toChannelAccount } from './channel-entries.ts'
-
-/** No payment by a channel has money of its own that might still come: it is never looked for. */
-const never = 10n ** 15n
 
 /** A payment by a channel, as a request brought it. */
 export type BroughtVoucher = {
@@ -58,7 +56,7 @@ export function makeVoucherPayment(
   const from = toChannelAccount(id)
   const nonce = `${base}.${uses}.${digestVoucher(payment, sent)}`
   const payload = {
-    ...{ from, to: '', value: 0n, validAfter: 0n, validBefore: never },
+    ...{ from, to: '', value: 0n, validAfter: 0n, validBefore: neverEnds },
     ...{ nonce, signature },
   }
   // Its last word is the quote's; see `isUnderSameQuote`.

@@ -8,6 +8,14 @@ import {
 import { isUpto } from '../../../x402/upto/upto.ts'
 import type { UptoTerms } from '../../../x402/upto/upto-terms.ts'
 
+/** The end of a payment by a channel or out of a balance, which has no money of its own that might still come. */
+export const neverEnds = 10n ** 15n
+
+/** Returns true if a claim's payment has money of its own, which a network may be asked about. */
+export function hasOwnMoney({ valid_before }: { readonly valid_before: bigint }): boolean {
+  return valid_before < neverEnds
+}
+
 /** A payment as its claim keeps it. */
 export function encodeStoredPayment(payment: Payment): string {
   return JSON.stringify(payment, (_, value: unknown) =>
