@@ -1,5 +1,6 @@
 import { encodeFunctionData, type Hex, parseAbi } from 'viem'
 import { describe, expect, test } from 'vitest'
+import { listOpenClaims } from '../../packages/server/src/services/payments/claims/claim-lists.ts'
 import { Payments } from '../../packages/server/src/services/payments/payments.ts'
 import {
   type Asked,
@@ -16,7 +17,7 @@ import {
 import { expectBalanced, openMarket, readChainBalance, readEarnings } from '../support/market.ts'
 import { awaitMined, connectDevnet } from '../support/payer.ts'
 import { withService } from '../support/per-engine.ts'
-import { replacePayments } from './dying-payments.ts'
+import { makeDyingPayments, replacePayments } from './dying-payments.ts'
 import { replaceFacilitators } from './false-facilitators.ts'
 import { runWhileSettling } from './while-settling.ts'
 
@@ -27,6 +28,9 @@ const multicall = parseAbi([
   'function aggregate3((address target, bool allowFailure, bytes callData)[] calls) returns ((bool success, bytes returnData)[])',
 ])
 const multicallAddress = '0xca11bde05977b3631167028862be2a173976ca11'
+
+/** Longer than any service lets an unused authorization be. */
+const forEver = { authorization: { validBefore: String(2n ** 64n) } }
 
 withService(
   (service) => {
@@ -181,7 +185,6 @@ withService(
 
       test('A3: an authorization used elsewhere is its payer’s balance though it is valid for longer than an unused one may be', async () => {
         const { market, buyer, asked } = await scene()
-        const forEver = { authorization: { validBefore: String(2n ** 64n) } }
         const header = await buyer[version](await quote(service(), asked), forEver)
         const unused = await ask(service(), asked, header)
         expect(unused.status, unused.text).toBe(402)
@@ -196,6 +199,28 @@ withService(
         )
         expect(await readBalance(service(), buyer.address)).toBe(300n)
         expect(await readEarnings(service(), market)).toBe(0n)
+      })
+
+      test('A3: the same where the process dies at any step, and another one looks at what it left', async () => {
+        const { database } = service()
+        const { ports } = service().running.service.payments
+        for (let step = 0, isOver = false; !isOver; step++) {
+          const { buyer, asked } = await scene()
+          const header = await buyer[version](await quote(service(), asked), forEver)
+          await submitTogether([header])
+          const dying = makeDyingPayments(ports, { step, when: 'after' })
+          replacePayments(service(), dying.payments)
+          await ask(service(), asked, header)
+          const fresh = new Payments(ports)
+          replacePayments(service(), fresh)
+          const page = { olderThanMs: Date.now() + 60_000, after: { at: -1n, id: '' }, limit: 100 }
+          for (const claim of await listOpenClaims(database, page)) await fresh.reconcile(claim)
+          await ask(service(), asked, header)
+          const at = `${step}: ${dying.steps().join(', ')}`
+          expect(await readBalance(service(), buyer.address), at).toBe(300n)
+          isOver = dying.steps().length <= step
+        }
+        await expectBalanced(service())
       })
 
       test('A3: an authorization used elsewhere is its payer’s balance though it has expired, and the quote with it', async () => {

@@ -20,12 +20,7 @@ import { decodeClaimTerms } from './claims/claim-terms.ts'
 import { Claims, toFunded } from './claims/claims.ts'
 import { NamedPayments } from './claims/named-payments.ts'
 import { isUntried } from './claims/payment-states.ts'
-import {
-  formatPaymentProof,
-  getPaymentIdentity,
-  hasOwnMoney,
-  isRepetition,
-} from './claims/stored-payment.ts'
+import { formatPaymentProof, getPaymentIdentity, isRepetition } from './claims/stored-payment.ts'
 import { Deliverer } from './deliverer.ts'
 import { findPromiseEnd } from './deposits/find-promise-end.ts'
 import { refuseHeld } from './deposits/held-money.ts'
@@ -307,7 +302,7 @@ export class Payments {
         await this.#deliverer.findReplyAndCharge(
           requirePresent(toFunded(claim), 'a claim with an answer'),
         )
-      if (!effects.includes('look up') || !hasOwnMoney(claim)) return
+      if (!effects.includes('look up')) return
       const funded = await this.#claims.lookUp(claim)
       if (funded?.claim.state === 'ready') await this.#deliverer.findReplyAndCharge(funded)
       else if (funded !== undefined) await this.#deliverer.deposits.book(funded, ending)

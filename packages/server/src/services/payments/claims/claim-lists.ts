@@ -8,7 +8,7 @@ export type ClaimCursor = { readonly at: bigint; readonly id: string }
 
 /** The index `claim_open` has these. */
 const isOpen = sql`state IN ('claimed', 'ready', 'held', 'owed', 'answered')`
-/** The index `claim_ended` has these; a payment without money of its own is none of them, see `hasOwnMoney`. */
+/** The index `claim_ended` has these: a payment without money of its own never ends. */
 const mayEnd = sql`state IN ('ready', 'failed', 'sold') AND valid_before < 1000000000000000`
 /** One that failed is looked at again at its end, or when it is brought. */
 const readyMs = 600_000

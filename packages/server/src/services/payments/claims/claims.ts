@@ -42,7 +42,7 @@ import { prepareClaim } from './prepare-claim.ts'
 import { type MeteredOrder, prepareMetered } from './prepare-metered.ts'
 import { noteLook } from './rare-looks.ts'
 import type { ReplyToKeep } from './reply-store.ts'
-import { decodeStoredPayment } from './stored-payment.ts'
+import { decodeStoredPayment, hasOwnMoney } from './stored-payment.ts'
 import { UnpaidAnswers } from './unpaid-answers.ts'
 
 /** A claim, with its version where it was claimed and nobody had joined its try since this process did. */
@@ -223,7 +223,7 @@ export class Claims {
   async lookUp(claim: Claim): Promise<FundedClaim | undefined> {
     const payment = decodeStoredPayment(claim.payment)
     const method = this.#ports.methods.find(({ network }) => network.id === payment.network)
-    if (method === undefined) return undefined
+    if (method === undefined || !hasOwnMoney(payment)) return undefined
     const terms = { amount: claim.amount, quoteId: claim.quote_id ?? '', expiresAt: 0 }
     const network = toPaidNetwork(method.network, payment)
     const requirement = makeRequirement(network, terms)

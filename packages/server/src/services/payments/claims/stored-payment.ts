@@ -8,12 +8,12 @@ import {
 import { isUpto } from '../../../x402/upto/upto.ts'
 import type { UptoTerms } from '../../../x402/upto/upto-terms.ts'
 
-/** The end of a payment by a channel or out of a balance, which has no money of its own that might still come. */
+/** The end of a payment by a channel or out of a balance; one of a payer may be later, if it was used before it came. */
 export const neverEnds = 10n ** 15n
 
-/** Returns true if a claim's payment has money of its own, which a network may be asked about. */
-export function hasOwnMoney({ valid_before }: { readonly valid_before: bigint }): boolean {
-  return valid_before < neverEnds
+/** Returns false for a payment by a channel or out of a balance: no network knows it, and it pays to no address. */
+export function hasOwnMoney(payment: Payment): boolean {
+  return isNative(payment) || payment.payload.to !== ''
 }
 
 /** A payment as its claim keeps it. */
