@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limits } from '@tollbase/contract/limits'
@@ -158,6 +158,32 @@ withService((service) => {
     uploads = open()
     await create(await createApp())
     await isRefused(await createApp())
+  })
+
+  test('a start removes the bytes that an ended upload has left and a state that is damaged, and nobody finds an upload whose text is', async () => {
+    const folder = join(root, 'damaged')
+    const open = () => new ResumableUploads({ root: folder, world: realWorld, ...anyRoom })
+    const tenant = await service().running.service.tenants.load((await service().createApp()).appId)
+    const target = { tenant, collection: 'files' }
+    let uploads = open()
+    const create = () => uploads.create(target, { length: 1, details, refuseOverQuota })
+    const files = [await create(), await create(), await create()] as const
+    const [ended, damaged, timeless] = files
+    await uploads.keepResult(ended, '{}')
+    writeFileSync(ended.path, 'left')
+    const change = ({ id }: typeof ended, changes: object) => {
+      const path = join(folder, id, 'state.json')
+      const state = JSON.parse(readFileSync(path, 'utf8'))
+      writeFileSync(path, JSON.stringify({ ...state, ...changes }))
+    }
+    change(damaged, { info: '{' })
+    change(timeless, { touchedAtMs: undefined })
+    uploads = open()
+    expect(uploads.require(target, ended.id).facts.result).toBe('{}')
+    expect(existsSync(ended.path)).toBe(false)
+    for (const { id } of [damaged, timeless])
+      expect(() => uploads.require(target, id)).toThrow('There is no upload')
+    expect(readdirSync(folder).sort()).toEqual([ended.id, damaged.id].sort())
   })
 
   test('an upload that is refused reads no other one, and those that wait are not refused in one turn', async () => {

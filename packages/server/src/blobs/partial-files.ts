@@ -75,7 +75,10 @@ export class PartialFiles {
   readonly #options: PartialOptions
   readonly #files = new Map<string, PartialFile>()
 
-  /** Finds what earlier processes have left. A folder without a state was begun by one that died. */
+  /**
+   * Finds what earlier processes have left. A folder without a state was begun by one that died; bytes of a file that has
+   * ended were left by one that died just after its end.
+   */
   constructor(options: PartialOptions) {
     this.#options = options
     makeFolder(options.root, 0o700)
@@ -83,6 +86,8 @@ export class PartialFiles {
       const kept = readState(join(options.root, id))
       if (kept === undefined) rmSync(join(options.root, id), { recursive: true, force: true })
       else this.#files.set(id, new PartialFile({ ...options, id }, kept))
+      if (typeof kept?.result === 'string')
+        rmSync(join(options.root, id, bytesName), { force: true })
     }
   }
 
@@ -353,8 +358,15 @@ async function writeAll(handle: FileHandle, bytes: Buffer, at: number): Promise<
 function readState(folder: string): Kept | undefined {
   try {
     const kept: unknown = JSON.parse(readFileSync(join(folder, stateName), 'utf8'))
-    return isRecord(kept) ? (kept as Kept) : undefined
+    return isRecord(kept) && isState(kept) ? kept : undefined
   } catch {
     return undefined
   }
+}
+
+/** A disk may have damaged what was kept. */
+function isState(kept: Readonly<Record<string, unknown>>): kept is Kept {
+  const numbers = [kept.length, kept.overhead, kept.durable, kept.touchedAtMs]
+  const isEnd = kept.result === null || typeof kept.result === 'string'
+  return numbers.every(Number.isFinite) && typeof kept.info === 'string' && isEnd
 }

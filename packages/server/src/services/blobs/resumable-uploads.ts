@@ -169,8 +169,8 @@ export class ResumableUploads {
   require({ tenant, collection }: UploadTarget, id: string): PartialFile {
     const file = idPattern.test(id) ? this.#files.find(id) : undefined
     if (file !== undefined && !this.#isPast(file)) {
-      const info = parseInfo(file)
-      if (info.application === tenant.application.number && info.collection === collection)
+      const begun = findBegun(file)
+      if (begun?.application === tenant.application.number && begun.collection === collection)
         return file
     }
     throw new Fault('UPLOAD_NOT_FOUND', { message: `There is no upload ${id} to ${collection}` })
@@ -284,8 +284,9 @@ export class ResumableUploads {
   /** Removes an application's uploads that cannot go on, as the encryption of their collections has changed. */
   async removeChanged(tenant: Tenant): Promise<void> {
     const { number } = tenant.application
+    // One that was removed meanwhile has no turn any more.
     for (const [file, begun] of this.#listOpen())
-      if (begun.application === number && !isAsBegun(tenant, begun))
+      if (begun.application === number && !isAsBegun(tenant, begun) && this.#open.has(file))
         await this.run(file.id, async () => {
           // One that has ended meanwhile keeps its note.
           if (this.#open.has(file)) await this.remove(file)
