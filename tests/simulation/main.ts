@@ -1,29 +1,25 @@
 import { useMemoryFolder } from '@tollbase/testing/memory-folder'
 import { listPairs } from './payment-pairs.ts'
 import { openPlace } from './place.ts'
+import { readOptions, type Scene, usage } from './read-options.ts'
 import { runLog } from './run-log.ts'
 import { runMarket } from './run-market.ts'
 
 const scenes = { log: runLog, market: runMarket }
 
-/** A run waits for the database half of its time, which another one may use. */
-const atOnceDefault = 4
-
-/** npm run simulate -- --seeds 1000 --from 1 --with news --audited 250 --at-once 4 */
 async function main(): Promise<void> {
-  const number = (flag: string, otherwise: number) => {
-    const at = process.argv.indexOf(flag)
-    return at < 0 ? otherwise : Number(process.argv[at + 1])
+  const options = readOptions(process.argv.slice(2))
+  if (options === undefined || options === 'help') {
+    console[options === undefined ? 'error' : 'log'](usage)
+    process.exitCode = options === undefined ? 2 : 0
+    return
   }
-  const from = number('--from', 1)
-  const seeds = number('--seeds', 50)
-  const withAt = process.argv.indexOf('--with')
-  const subject = withAt < 0 ? undefined : process.argv[withAt + 1]
+  const { from, seeds, audited, atOnce, chosen, subject } = options
   useMemoryFolder()
-  const place = await openPlace({ auditedPerMille: number('--audited', 1000) })
+  const place = await openPlace({ auditedPerMille: audited })
   let failed = 0
   const happened = new Set<string>()
-  const runs = listRuns(from, seeds)
+  const runs = listRuns({ from, seeds, chosen })
   const work = async () => {
     for (const { scene, seed } of runs) {
       const started = performance.now()
@@ -41,7 +37,7 @@ async function main(): Promise<void> {
       console.log([line, ...story].join('\n'))
     }
   }
-  await Promise.all(Array.from({ length: number('--at-once', atOnceDefault) }, work))
+  await Promise.all(Array.from({ length: atOnce }, work))
   await place.close()
   console.log(`${seeds} seeds from ${from}: ${failed} runs are wrong`)
   const missed = listPairs({ possible: true }).filter((pair) => !happened.has(pair))
@@ -52,11 +48,14 @@ async function main(): Promise<void> {
   process.exitCode = failed === 0 ? 0 : 1
 }
 
-/** Lists the runs that the command line asks for, one by one: all who take from it share them. */
-function* listRuns(from: number, seeds: number) {
-  for (let seed = from; seed < from + seeds; seed++)
-    for (const scene of ['log', 'market'] as const)
-      if (!process.argv.includes('--only') || process.argv.includes(scene)) yield { scene, seed }
+/** Lists the runs one by one: all who take from it share them. */
+function* listRuns(by: {
+  readonly from: number
+  readonly seeds: number
+  readonly chosen: readonly Scene[]
+}) {
+  for (let seed = by.from; seed < by.from + by.seeds; seed++)
+    for (const scene of by.chosen) yield { scene, seed }
 }
 
 await main()

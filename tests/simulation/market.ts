@@ -27,7 +27,7 @@ import {
 } from './shop.ts'
 
 /** The subjects beside buying and selling; each run has some of them. */
-const subjects = [
+export const subjects = [
   ...(['transfers', 'keys', 'names', 'news', 'refunds', 'library', 'channels'] as const),
   ...(['identifiers', 'upto', 'counts', 'fields', 'results', 'exhibits', 'stops'] as const),
   ...(['reversals', 'natives', 'rivals', 'storage', 'signins', 'restores'] as const),

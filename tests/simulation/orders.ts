@@ -139,7 +139,7 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
     return true
   }
   // There is more to give by now than was quoted, or, where the first answer is lost, than was taken for that.
-  const isMoved = hasMoved(market, order)
+  const isMoved = hasEverMoved(market, order)
   const mayGrow = isOfResult(order.shelf) || (order.isUpto && isMoved)
   if (mayGrow && answer.code === 'OFFER_CHANGED') {
     order.isSpent = isMoved
@@ -156,18 +156,11 @@ export async function attempt(market: Market, order: Order): Promise<boolean> {
   return false
 }
 
-/** Says that the money of an order moved, whoever moved it. */
-export function hasMoved({ chain, remote }: Market, { payer, nonce, network }: Order): boolean {
-  const where = network.id === chain.network.id ? chain : remote
-  return where.moved(payer, nonce) !== undefined
-}
-
-/** The same, also where the chain took it back since, after as many blocks as the service waits for. */
-export function hasEverMoved(market: Market, order: Order): boolean {
-  const { chain, remote } = market
+/** Says that the money of an order moved, whoever moved it, also where the chain took it back after its confirmation. */
+export function hasEverMoved({ chain, remote }: Market, order: Order): boolean {
   const { payer, nonce, network } = order
   const where = network.id === chain.network.id ? chain : remote
-  return hasMoved(market, order) || where.wasConfirmed(payer, nonce)
+  return where.moved(payer, nonce) !== undefined || where.wasConfirmed(payer, nonce)
 }
 
 /** Uses a payment for what it was not made for: it must buy nothing. */

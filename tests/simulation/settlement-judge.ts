@@ -75,6 +75,7 @@ export async function settle(
   }
   if (errorReason === 'settlement_pending') {
     order.startedPending = started
+    order.isSent = chain.countSent(payer, nonce) > 0 || order.wasUsed
     return 'pending'
   }
   if (errorReason === 'settlement_under_way') {

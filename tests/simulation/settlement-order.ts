@@ -46,6 +46,8 @@ export type SettlementOrder = {
   startedFirst: number | undefined
   startedPending: number | undefined
   startedTold: number | undefined
+  /** When it was called pending, something was sent: one that only waits for others of its payer is free for who asks next. */
+  isSent: boolean
   /** The transactions of all answers that said it is settled. */
   readonly told: string[]
   /** The reason for which its server was told that it is not settled, where nobody has asked since. */
@@ -88,7 +90,7 @@ export function makeSettlementOrder(market: Market, server: Server, n: number): 
       told: [],
     },
     ...{ startedFirst: undefined, startedPending: undefined, startedTold: undefined },
-    ...{ failure: undefined, isUnheard: false },
+    ...{ failure: undefined, isUnheard: false, isSent: false },
   }
 }
 

@@ -94,7 +94,8 @@ async function copy(market: Market, sale: Sale): Promise<void> {
   const { order, servers } = sale
   const server = servers.find((one) => one !== order.server)
   if (server === undefined) return
-  const { startedPending, startedTold } = order
+  const { startedTold } = order
+  const startedPending = order.isSent ? order.startedPending : undefined
   const outcome = await settle(market, sale, { server, sent: order.sent })
   // Another process has no memory of what is pending, and a restored database none of what was told.
   const wasTold = startedTold !== undefined && !market.subjects.has('restores')
