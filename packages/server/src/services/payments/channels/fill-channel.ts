@@ -36,10 +36,13 @@ export async function fillChannel(
   if (seen !== undefined && voucher.maxClaimable <= usable) return { channel: seen, moved: {} }
   // Money that came must be worth the gas, and a total that nobody can prove is no base to build on.
   if (computeBase(payment) !== (seen?.charged ?? 0n)) return { correction: seen }
-  const missing = voucher.maxClaimable - usable - (deposit?.amount ?? 0n)
-  if (deposit === undefined || missing > 0n) {
+  const refuseWhileArriving = async (missing: bigint) => {
     const { arriving } = await escrow.readState(voucher.channelId)
     if (arriving >= missing) throw makeDepositFault('not_confirmed')
+  }
+  const missing = voucher.maxClaimable - usable - (deposit?.amount ?? 0n)
+  if (deposit === undefined || missing > 0n) {
+    await refuseWhileArriving(missing)
     // Its payer believes that there is more; who never had a channel has no books to mend.
     const isMendable = seen !== undefined || deposit === undefined
     return isMendable
@@ -51,10 +54,13 @@ export async function fillChannel(
   world.failpoint?.('channel.deposited')
   if (sent.state === 'pending') throw makeDepositFault(sent.reason)
   const filled = await refresh(sent.state === 'mined' ? sent.transaction : undefined)
-  if (filled === undefined || voucher.maxClaimable > getUsable(filled))
-    return sent.state === 'refused'
-      ? { refusal: formatChannelRefusal('deposit_simulation_failed') }
-      : { correction: filled }
+  const usableNow = filled === undefined ? 0n : getUsable(filled)
+  if (filled === undefined || voucher.maxClaimable > usableNow) {
+    if (sent.state !== 'refused') return { correction: filled }
+    // Somebody else may have handed it in just now.
+    await refuseWhileArriving(voucher.maxClaimable - usableNow)
+    return { refusal: formatChannelRefusal('deposit_simulation_failed') }
+  }
   const { amount } = deposit
   return sent.state === 'refused'
     ? { channel: filled, moved: {} }
